@@ -42,8 +42,8 @@ func traitsOf(a Ashlar) (t traits) {
 	return t
 }
 
-// of adds the traits of s. The heal of a Rescue reads the failure of its
-// body as the nearest one, so it need not wait for earlier failures.
+// of adds the traits of s. The heal of a Rescue reads the failure of its body, which is the nearest failure, so it need not wait
+// for earlier failures.
 func (t *traits) of(s *spec, heals bool) {
 	for _, q := range s.queries {
 		t.all = t.all || q.Type() == nil

@@ -36,7 +36,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"a kind of the program", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"rude"}}), ``},
 		{"attempts below zero", stone.Func0("make", number, make, stone.Retry{Attempts: -1}), `[bad-option] make: Retry: Attempts is -1 and Backoff 0s: neither may be negative`},
 		{"a pause below zero", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Backoff: -time.Second}), `[bad-option] make: Retry: Attempts is 2 and Backoff -1s`},
-		{"all lanes and a quorum", stone.Map("each", list, number, double, stone.AllLanes(), stone.Quorum(2)), `[bad-option] each: AllLanes and Quorum(2) exclude each other: leave one out`},
+		{"all lanes and a quorum", stone.Map("each", list, number, double, stone.AllLanes(), stone.Quorum(2)), `[bad-option] each: AllLanes and Quorum(2) cannot be combined: leave one out`},
 		{"a tool without description", agent.New("a", text, model, agent.Config{User: agent.Say("Hi"), Use: []agent.Middleware{quiet}}), `the tool "look" has no description: add one, so that the model knows when to call it`},
 		{"an agent without a message", agent.New("a", text, model, agent.Config{System: agent.Say("You greet.")}), `[no-prompt] a: the model gets only the system text, and "Continue." as its first message: set User`},
 		{"a call of nothing", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry()}, Input: call.From(number)}), `[no-candidate] c: the call names neither an intent nor a capability: name one`},

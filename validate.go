@@ -198,7 +198,7 @@ func (v *validator) input(p Ashlar, given Given) {
 
 func badType(t dag.AnyType) error {
 	if t == nil {
-		return errors.New("nil: give it a dag.Type")
+		return errors.New("nil: pass a dag.Type")
 	}
 	return t.Err()
 }
@@ -253,7 +253,7 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, f, "%s", f.Message)
 	}
 	if s.name == "" && s.form != reduceForm { // a reduce has the same name as its body
-		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
+		v.find(v.here, Finding{Type: "no-name"}, "a %s has no name: add one, since paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
 		v.find(v.here, Finding{Type: "bad-name", Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
@@ -493,7 +493,7 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
+// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need not be read.
 // It does not warn of a step that changes something, such as one that sends mail, because the change is its purpose.
 func (v *validator) unused() {
 	v.markRead(v.last)

@@ -37,7 +37,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"New", New[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"New, no body", New[noteDoc]("a", n, nil), `
@@ -52,7 +52,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func0", Func0[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
@@ -60,7 +60,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func", Func[noteDoc, noteDoc]("", zero, zero, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func, no body", Func[noteDoc, noteDoc]("a", n, n, nil), `
@@ -71,7 +71,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
@@ -79,7 +79,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func of all", Func[[]noteDoc, noteDoc]("", dag.All(zero), zero, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func of all, no body", Func[[]noteDoc, noteDoc]("a", dag.All(n), n, nil), `
@@ -87,7 +87,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Leaf", Leaf("", nil, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Leaf, no type", Leaf("a", nil, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), `
@@ -98,7 +98,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Ask", Ask[noteDoc]("", n, dag.Type[Answer]{}, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[no-name] "": a leaf has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Ask, no text", Ask[noteDoc]("a", n, dag.NewType[Answer]("answer"), nil), `
@@ -106,7 +106,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Seq", Seq(""), `
 			[empty-composite] "": a sequence needs at least one step
-			[no-name] "": a seq without a name: give it one, paths, events and findings need it
+			[no-name] "": a seq has no name: add one, since paths, events and findings need it
 		`, Config{}},
 		{"Seq of nothing", Seq("p"), `
 			[empty-composite] p: a sequence needs at least one step
@@ -117,7 +117,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Loop", Loop("", Ashlar{}, nil, 0), `
 			[nil-body] "": the condition of the loop is empty: use Until with a function
 			[bad-option] "": a loop of at most 0 rounds: want at least 1
-			[no-name] "": a loop without a name: give it one, paths, events and findings need it
+			[no-name] "": a loop has no name: add one, since paths, events and findings need it
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 		`, Config{}},
 		{"Loop, nil condition", Loop("p", first("a", n), Until[noteDoc](n, nil), -1), `
@@ -133,7 +133,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Match", Match("", Extractor{}), `
 			[nil-body] "": the matched value is missing: use Lens, or On with a function
 			[empty-composite] "": a match needs at least one Case
-			[no-name] "": a match without a name: give it one, paths, events and findings need it
+			[no-name] "": a match has no name: add one, since paths, events and findings need it
 			[missing-producer] "":  needs a node to match on, but nothing comes before it: add an earlier step that produces it
 		`, Config{}},
 		{"Match of nothing", Match("p", Lens()), `
@@ -151,7 +151,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Map", Map[[]noteDoc]("", nil, zero, Ashlar{}), `
 			[nil-body] "": its list is nil: pass a dag.Type or dag.Derive
-			[no-name] "": a map without a name: give it one, paths, events and findings need it
+			[no-name] "": a map has no name: add one, since paths, events and findings need it
 			[bad-type] "": it does not declare the type of its items: give Map a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Map, zero types", Seq("p", Map("m", dag.Derive(zero, notesOf), zero, first("a", n)), gather("sum", n, n)), `
@@ -165,7 +165,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
-			[no-name] "": a parallel without a name: give it one, paths, events and findings need it
+			[no-name] "": a parallel has no name: add one, since paths, events and findings need it
 		`, Config{}},
 		{"Parallel of nil", Parallel("p", nil), `
 			[bad-option] p: one of its parts is nil: remove it
@@ -179,13 +179,13 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
 		`, Config{}},
 		{"Rescue", Rescue("", Ashlar{}, Ashlar{}), `
-			[no-name] "": a rescue without a name: give it one, paths, events and findings need it
+			[no-name] "": a rescue has no name: add one, since paths, events and findings need it
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?#2)
 		`, Config{}},
 		{"Scoped", Scoped("", Walk{}, nil), `
 			[nil-body] "": the body is nil: pass a function
-			[no-name] "": a scoped without a name: give it one, paths, events and findings need it
+			[no-name] "": a scoped has no name: add one, since paths, events and findings need it
 		`, Config{}},
 		{"Scoped of zero", Scoped("p", Walk{}.InOrder(Ashlar{}), noScope), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
@@ -285,12 +285,12 @@ func TestValidateNames(t *testing.T) {
 		`, Config{}},
 		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
 		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", Walk{}.InOrder(a))), `
-			[no-name] "": a seq without a name: give it one, paths, events and findings need it
+			[no-name] "": a seq has no name: add one, since paths, events and findings need it
 			[duplicate-name] "": two different steps under it have the name "": rename one
-			[no-name] "": a loop without a name: give it one, paths, events and findings need it (at /)
-			[no-name] "": a rescue without a name: give it one, paths, events and findings need it (at //)
-			[no-name] "": a seq without a name: give it one, paths, events and findings need it (at ///)
-			[no-name] "": a scoped without a name: give it one, paths, events and findings need it (at /#2)
+			[no-name] "": a loop has no name: add one, since paths, events and findings need it (at /)
+			[no-name] "": a rescue has no name: add one, since paths, events and findings need it (at //)
+			[no-name] "": a seq has no name: add one, since paths, events and findings need it (at ///)
+			[no-name] "": a scoped has no name: add one, since paths, events and findings need it (at /#2)
 		`, Config{}},
 		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
 			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron/🍐/a\nb\x1b[2J)

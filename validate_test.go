@@ -305,7 +305,7 @@ func TestValidateGiven(t *testing.T) {
 [schema-mismatch] answer: answer cannot read the "ticket" that the input has: text: required, but the producer never writes it (at p/answer)
 `},
 		{"a lens", Seq("p", Match("m", Lens("txt"), Case("x", first("a", draftType)))), Given{Input: []dag.AnyType{ticketType}}, `[invalid-lens] m: lens path ["txt"] is not in the schema of the latest node, "ticket": the fields there are text; did you mean "text"? (at p/m)` + "\n"},
-		{"nil and zero", first("a", draftType), Given{Input: []dag.AnyType{nil, dag.Type[int]{}}}, "[bad-type] a: type 1 of the input: nil: give it a dag.Type\n[bad-type] a: type 2 of the input: zero dag.Type: make types with dag.NewType\n"},
+		{"nil and zero", first("a", draftType), Given{Input: []dag.AnyType{nil, dag.Type[int]{}}}, "[bad-type] a: type 1 of the input: nil: pass a dag.Type\n[bad-type] a: type 2 of the input: zero dag.Type: make types with dag.NewType\n"},
 		{"a question", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}, Unattended: true}, `[no-frontend] sure: no one answers the question "sure": set Config.Frontend, or a journal in which it can wait` + "\n"},
 		{"a question with a frontend", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}}, ""},
 		{"an effect", first("a", draftType).with(Effects("net")), Given{Grant: []string{}}, `[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or remove this step` + "\n"},

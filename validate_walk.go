@@ -304,7 +304,7 @@ func (v *validator) parallel(s *spec) {
 // mayLose stores a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
 	if s.allLanes && s.quorum > 0 {
-		v.find(v.here, Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) exclude each other: leave one out", s.quorum)
+		v.find(v.here, Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) cannot be combined: leave one out", s.quorum)
 	}
 	if s.allLanes || s.quorum > 0 || len(s.children) == 0 {
 		return

@@ -69,7 +69,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	if spent, _ := budget.CostOf(err); !errors.Is(err, reasons.Overflow) || spent.OutputTokens > 0 { // only a rejection costs nothing
 		return after, err
 	}
-	// Servers do not say by how much a request was too long. Half is safe unless the estimate is far off.
+	// Servers do not say by how much a request was too long. Half the length is safe unless the estimate is far off.
 	length, _ := shorter.request().Tokens()
 	again, left, failed := cfg.shorten(ctx, shorter, length/2)
 	if failed != nil {

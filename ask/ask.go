@@ -34,8 +34,8 @@ type Question struct {
 	// Standing lists the choices that also answer all later questions of this Name in the run. A journal can share them among the
 	// runs of a session.
 	Standing []string
-	// Deadline limits how long a waiting run waits for an answer; zero means unlimited. Default is the answer that then applies;
-	// an empty answer cancels the question.
+	// Deadline is how long a run waits for an answer; zero means unlimited. Default is the answer that then applies; an empty
+	// answer cancels the question.
 	Deadline time.Duration
 	Default  string
 	// Call is the tool call that the answer approves or refuses, or nil.

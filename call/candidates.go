@@ -147,7 +147,7 @@ func (m *Metadata) produces(reply string) bool {
 	return m.mayReply(reply) || reply == Value && m.mayReply(Stream)
 }
 
-// mayReply reports whether the type is one of cap/can-produce.
+// mayReply reports whether the type is listed in cap/can-produce.
 func (m *Metadata) mayReply(typ string) bool {
 	if m.CanProduce == nil {
 		return typ == Value

@@ -41,7 +41,7 @@ func NewRegistry(caps ...Capability) *Registry {
 		}
 		switch {
 		case c.Invoke == nil:
-			faults = append(faults, fmt.Errorf("capability %q (number %d): Invoke is nil: give it a function", c.ID, i+1))
+			faults = append(faults, fmt.Errorf("capability %q (number %d): Invoke is nil: set it to a function", c.ID, i+1))
 		case r.entries[c.ID] != nil:
 			faults = append(faults, fmt.Errorf("capability %q (number %d): another capability has this cap/id: rename one", c.ID, i+1))
 		default:

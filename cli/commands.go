@@ -57,14 +57,18 @@ func (a *app) constructors() map[string]func(*cobra.Command) {
 		"runs": a.runs, "runs gc": a.gc, "show": a.showRun, "diff": a.diff, "export": a.export, "verify": a.verify, "kpi": a.kpi, "budgets": a.budgets,
 		"trace": a.trace, "trace tally": a.tally, "trace lifecycle": a.lifecycle, "trace payload": a.payload,
 		"validate": a.validate, "names": a.names, "paths": a.paths, "graph": a.graph, "explain": a.explain,
-		"eval": a.eval, "eval improve": a.improve,
 		"config": nil, "config check": a.configCheck, "config example": a.configExample,
 		"model": nil, "model list": a.models, "model caps": a.caps, "model call": a.modelCall,
 		"trust": a.trust, "login": a.login, "db": nil, "db backup": a.backup, "db check": a.dbCheck,
 		"doctor": a.doctor, "install-skill": a.installSkill, "version": a.versionCommand,
 	}
 	if a.fromArgument() {
-		all["init"], all["eval tune"] = a.init, a.tune
+		all["init"] = a.init
+	}
+	for path, build := range a.linked.commands {
+		if x := build(); a.fromArgument() || !x.OnlyPlans {
+			all[path] = func(c *cobra.Command) { a.extra(c, x) }
+		}
 	}
 	if a.linked.library != nil {
 		all["index"], all["search"] = a.index, a.search
@@ -237,7 +241,9 @@ func unknown(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := fmt.Sprintf("see %s --help", c.CommandPath())
-	if near := meant(c, args[0]); len(near) > 0 {
+	if home := homes[args[0]]; home != nil && !c.HasParent() {
+		hint = fmt.Sprintf("pass cli.Main the part of package %s, or the parts of cli/all for all", home[0])
+	} else if near := meant(c, args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	} else if i := slices.IndexFunc(entries(), func(e entry) bool { return e.path[strings.LastIndex(e.path, " ")+1:] == args[0] }); i >= 0 {
 		hint = fmt.Sprintf("did you mean %s %s?", c.Root().Name(), entries()[i].path)

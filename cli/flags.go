@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/plan"
@@ -116,14 +115,6 @@ func (p pieces) check() error {
 		return errors.New("--partial has no effect without --stream: add --stream")
 	}
 	return nil
-}
-
-// dataFlags adds the flags that select a data set; use describes its purpose.
-func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
-	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
-	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&to.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
-	noted(f, makesPipeline, "data", "expected", "cluster")
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/text"
+	evals "github.com/stonelayer/stone/x/eval/commands"
 )
 
 func TestFit(t *testing.T) {
@@ -24,7 +25,7 @@ func TestFit(t *testing.T) {
 // The table has every command, with a group, a short line and, if it does something, a constructor.
 func TestCommandTable(t *testing.T) {
 	a := newApp(Config{Name: "stone", Pipeline: FromArgument})
-	a.linked.library, a.linked.server = new(library.Library), new(publish.Server)
+	a.linked.library, a.linked.server, a.linked.commands = new(library.Library), new(publish.Server), evals.Part
 	root, has := a.root(), a.constructors()
 	for _, e := range entries() {
 		if _, ok := has[e.path]; !ok || e.short == "" {

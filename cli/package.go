@@ -78,10 +78,12 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage, labPackage, batchPackage}),
-		Capabilities: missing, Dir: conf.Dir,
+	every := append(kinds.Packages(), screenPackage, postgresPackage, batchPackage)
+	for _, of := range homes {
+		every = append(every, of...)
 	}
+	slices.Sort(every)
+	link := load.Linked{Always: slices.Compact(every), Capabilities: missing, Dir: conf.Dir}
 	builder := a.Pipeline.(fromArgument)
 	err = a.handOver(c, a.Args, "the capabilities", func(ctx context.Context) (load.Program, error) {
 		return builder.command(ctx, link)
@@ -149,7 +151,9 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 // Packages that contain parts other than capability kinds.
 const (
 	screenPackage   = "github.com/stonelayer/stone/x/screen"
+	evalPackage     = "github.com/stonelayer/stone/x/eval/commands"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
+	mcpPackage      = "github.com/stonelayer/stone/x/mcp/server"
 	editorPackage   = "github.com/stonelayer/stone/x/acp"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
@@ -162,15 +166,10 @@ const (
 // toLink returns the packages whose parts the program of a package must link: the kinds of capabilities that the configuration
 // uses and, if it will be shown, the screen.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
-	switch {
-	case c == c.Root():
-		link.Always = append(link.Always, screenPackage)
-	case c.Name() == "serve" || c.Name() == "mcp":
-		link.Always = append(link.Always, servePackage)
-	case c.Name() == "acp":
-		link.Always = append(link.Always, servePackage, editorPackage)
-	case c.Name() == "eval" || c.Name() == "improve":
-		link.Always = append(kinds.Homes(kinds.Expression), labPackage)
+	if c == c.Root() {
+		link.Always = []string{screenPackage}
+	} else {
+		link.Always = slices.Clone(homes[strings.Fields(c.CommandPath())[1]])
 	}
 	if a.linked.exporter != nil {
 		link.Always = append(link.Always, otlpPackage) // the environment may name a collector

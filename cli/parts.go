@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -10,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/cases"
+	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
@@ -143,6 +145,7 @@ type linked struct {
 	postgres  *stores.Server     // nil for none
 	protocols []publish.Protocol // protocols of the server
 	library   *library.Library
+	commands  command.Commands
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
 	batches   *batches.Sender
@@ -163,6 +166,11 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case command.Commands:
+			if l.commands == nil {
+				l.commands = command.Commands{}
+			}
+			maps.Copy(l.commands, p)
 		case *batches.Sender:
 			l.batches = p
 		case *telemetry.Exporter:

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli"
@@ -12,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
+	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
@@ -24,8 +27,23 @@ import (
 	"github.com/stonelayer/stone/x/solve/uci"
 )
 
-var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, batch.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, batch.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, evals.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")
+}
+
+// A command of a part that is not linked says which part has it.
+func TestCommandsOfOtherParts(t *testing.T) {
+	for name, want := range map[string]string{
+		"eval":      "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"index":     "pass cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
+		"elsewhere": "see prog --help",
+	} {
+		var errs bytes.Buffer
+		code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Name: "prog", Args: []string{name}, Stderr: &errs})
+		if want = "Error: unknown command \"" + name + "\" for prog: " + want + "\n"; code != cli.Usage || errs.String() != want {
+			t.Errorf("%s: exit code %d, %s", name, code, errs.String())
+		}
+	}
 }

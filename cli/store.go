@@ -94,6 +94,9 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 // noDatabase is the error of a command that needs an existing database if there is none.
 type noDatabase struct{ file string }
 
+// Is makes it match fs.ErrNotExist.
+func (noDatabase) Is(err error) bool { return err == fs.ErrNotExist }
+
 func (e noDatabase) Error() string {
 	return fmt.Sprintf("database %s does not exist: the command run creates it, and --db names another", e.file)
 }
@@ -183,6 +186,11 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 		return info, failed("%w", err)
 	}
 	return info, nil
+}
+
+// Named implements command.Journal.
+func (s *store) Named(ctx context.Context, name string) (journal.RunInfo, error) {
+	return s.find(ctx, name)
 }
 
 // unknown returns the error for a run that does not exist. It suggests the most similar name.

@@ -117,7 +117,7 @@ func TestFullDisk(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"write d.json: " + syscall.ENOSPC.Error(), "write d.json: " + syscall.ENOSPC.Error() + advice},
 		{"index i.db: database or disk is full (13)", "index i.db: database or disk is full (13)" + advice},
-		{"database s.db has no space left: make room on its disk: database or disk is full (13)", "database s.db has no space left: make room on its disk: database or disk is full (13)"},
+		{"database s.db has no space left: free some space on its disk: database or disk is full (13)", "database s.db has no space left: free some space on its disk: database or disk is full (13)"},
 		{"no such run", "no such run"},
 	} {
 		var got strings.Builder

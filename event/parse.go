@@ -72,7 +72,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// decode reads the fields of a type of data.
+// decode reads data of the given type.
 func decode(typ reflect.Type, text jsonv2.Value) (Data, error) {
 	data := reflect.New(typ).Elem()
 	var members map[string]jsonv2.Value

@@ -1,3 +1,3 @@
-// Package examples holds the tests that all examples share: a run that is interrupted
-// and resumed must end like one that ran through.
+// Package examples contains the tests that all examples have in common: a run that was interrupted and resumed must end like a
+// run without interruption.
 package examples

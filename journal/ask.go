@@ -98,7 +98,7 @@ func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 	if len(open) == 0 {
 		return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion)
 	}
-	return Question{}, &noQuestion{fmt.Sprintf("run %s asks no %.200q: it asks %s", run, word, listed(questions, open)), ErrNoQuestion}
+	return Question{}, &noQuestion{fmt.Sprintf("run %s has no question %.200q: it has %s", run, word, listed(questions, open)), ErrNoQuestion}
 }
 
 // noQuestion wraps ErrNoQuestion or ErrAnswered with a more specific message.

@@ -17,7 +17,7 @@ type StateError struct {
 
 // Error names the run and its state.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("run %s is %s: only a run that waits, or was stopped, interrupted or refused, is canceled here", e.Run, e.State)
+	return fmt.Sprintf("run %s is %s: only a waiting, stopped, interrupted or refused run can be canceled here", e.Run, e.State)
 }
 
 // Cancel cancels a run that no process holds: a waiting or refused run, or one whose process was stopped or died. It does not need

@@ -111,7 +111,7 @@ type elsewhere struct {
 
 func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	if e.starter == nil {
-		return nil, stone.Fail(kind.Error, "%q has no starter: give Elsewhere one", e.name)
+		return nil, stone.Fail(kind.Error, "%q has no starter: pass one to Elsewhere", e.name)
 	}
 	at := stone.In(ctx)
 	input, err := tree.WriteInput(e.pipeline, d)
@@ -208,7 +208,7 @@ func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent bud
 	}
 	if s.State == Done {
 		if err := e.out.Schema().Validate(ctx, s.Result); err != nil {
-			return settled{}, budget.Costly(stone.Fail(kind.BadContent, "child %s: its result is no %q: %w", c.ID, e.out.Name(), err), u)
+			return settled{}, budget.Costly(stone.Fail(kind.BadContent, "child %s: its result is not a %q: %w", c.ID, e.out.Name(), err), u)
 		}
 		return settled{c.ID, s.Result, u}, nil
 	}

@@ -100,7 +100,7 @@ type keeper struct {
 // OpenRun implements [stone.RunRecorder].
 func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
 	if k.Journal == nil {
-		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: give it one, such as the one that sqlite.Open returns")
+		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: pass one, such as the result of sqlite.Open")
 	}
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())

@@ -64,7 +64,7 @@ func (r *EmbedRequest) AsRequest() *Request {
 // Check returns an error unless there is one vector of finite numbers for each of n texts, and all vectors have the same length.
 func (e *Embedding) Check(n int) error {
 	if len(e.Vectors) != n {
-		return fmt.Errorf("%d vectors for %d texts", len(e.Vectors), n)
+		return fmt.Errorf("got %d vectors for %d texts", len(e.Vectors), n)
 	}
 	for i, v := range e.Vectors {
 		if len(v) == 0 || len(v) != len(e.Vectors[0]) {

@@ -30,14 +30,14 @@ type fallback struct{ models []Model }
 // Check implements Checker.
 func (f *fallback) Check() error {
 	if len(f.models) == 0 {
-		return errors.New("llm: Fallback of no models: give it at least one")
+		return errors.New("llm: Fallback has no models: pass at least one")
 	}
 	for i, m := range f.models {
 		if m == nil {
 			return fmt.Errorf("llm: model %d of Fallback is nil", i+1)
 		}
 		if InfoOf(m).Pays {
-			return fmt.Errorf("llm: model %d of Fallback pays for itself: list the others among the candidates of its call", i+1)
+			return fmt.Errorf("llm: model %d of Fallback accounts for its own costs: make the other models candidates of its call instead", i+1)
 		}
 		if c, ok := m.(Checker); ok {
 			if err := c.Check(); err != nil {

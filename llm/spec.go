@@ -68,14 +68,14 @@ func (s *Spec) inBatch(ctx context.Context) {
 // Fits returns an *UnfitError if the model of the Spec cannot answer the request.
 func (s Spec) Fits(model string, req *Request) error {
 	if in := req.inputTokens(); s.Window > 0 && in >= s.Window {
-		return &UnfitError{model, fmt.Sprintf("the request has about %d tokens, and its window %d", in, s.Window)}
+		return &UnfitError{model, fmt.Sprintf("the request has about %d tokens, more than the window of %d", in, s.Window)}
 	}
 	if s.Can == nil {
 		return nil
 	}
 	for _, need := range req.needs() {
 		if !slices.Contains(s.Can, need) {
-			return &UnfitError{model, fmt.Sprintf("the request needs the ability %s, and the model has %s", need, cmp.Or(strings.Join(s.Can, ", "), "none"))}
+			return &UnfitError{model, fmt.Sprintf("the request needs the ability %s, but the model has only %s", need, cmp.Or(strings.Join(s.Can, ", "), "none"))}
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ type UnfitError struct {
 
 // Error names the model and the reason.
 func (e *UnfitError) Error() string {
-	return fmt.Sprintf("llm: %s cannot be asked: %s", cmp.Or(e.Model, "the model"), e.Reason)
+	return fmt.Sprintf("llm: %s cannot answer the request: %s", cmp.Or(e.Model, "the model"), e.Reason)
 }
 
 // Timeouts limits the phases of a request. Zero means the default, and a negative value means unlimited. A request that exceeds a

@@ -31,14 +31,14 @@ func TestFits(t *testing.T) {
 	}{
 		"unknown":      {llm.Spec{}, media("image/png"), ""},
 		"it can":       {llm.Spec{Can: []string{"images", "tools"}}, media("image/png"), ""},
-		"no images":    {llm.Spec{Can: []string{"tools"}}, media("image/png"), "the request needs the ability images, and the model has tools"},
-		"nothing":      {llm.Spec{Can: []string{}}, media("application/pdf"), "the request needs the ability files, and the model has none"},
-		"no audio":     {llm.Spec{Can: []string{}}, media("audio/wav"), "the request needs the ability audio, and the model has none"},
-		"no tools":     {llm.Spec{Can: []string{"images"}}, with(func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "t"}} }), "the request needs the ability tools, and the model has images"},
+		"no images":    {llm.Spec{Can: []string{"tools"}}, media("image/png"), "the request needs the ability images, but the model has only tools"},
+		"nothing":      {llm.Spec{Can: []string{}}, media("application/pdf"), "the request needs the ability files, but the model has only none"},
+		"no audio":     {llm.Spec{Can: []string{}}, media("audio/wav"), "the request needs the ability audio, but the model has only none"},
+		"no tools":     {llm.Spec{Can: []string{"images"}}, with(func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "t"}} }), "the request needs the ability tools, but the model has only images"},
 		"no schema":    {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.ResponseFormat = &llm.Format{Schema: json.RawMessage(`{}`)} }), ""}, // it is told
-		"no thinking":  {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.Params.Effort = "high" }), "the request needs the ability thinking, and the model has none"},
+		"no thinking":  {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.Params.Effort = "high" }), "the request needs the ability thinking, but the model has only none"},
 		"only text":    {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.Params.Effort = "none" }), ""},
-		"it is full":   {llm.Spec{Window: 2}, with(func(r *llm.Request) { r.System = "12345678" }), "the request has about 3 tokens, and its window 2"},
+		"it is full":   {llm.Spec{Window: 2}, with(func(r *llm.Request) { r.System = "12345678" }), "the request has about 3 tokens, more than the window of 2"},
 		"it is enough": {llm.Spec{Window: 4}, with(func(r *llm.Request) { r.System = "12345678"; r.MaxTokens = 100 }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestFits(t *testing.T) {
 			switch {
 			case test.want == "" && (err != nil || len(s.requests) != 1):
 				t.Errorf("%d requests, %v", len(s.requests), err)
-			case test.want != "" && (!errors.As(err, &unfit) || err.Error() != "llm: m cannot be asked: "+test.want || len(s.requests) != 0 || llm.Retryable(err)):
+			case test.want != "" && (!errors.As(err, &unfit) || err.Error() != "llm: m cannot answer the request: "+test.want || len(s.requests) != 0 || llm.Retryable(err)):
 				t.Errorf("%d requests, %v, want %s", len(s.requests), err, test.want)
 			}
 			if asked.Model != "m" || asked.Provider != "openai" || !strings.HasPrefix(asked.Endpoint, "http://test.invalid/") {

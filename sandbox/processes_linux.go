@@ -42,7 +42,7 @@ func adopt() error {
 		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
-		return fmt.Errorf("the kernel does not tell the children of a process (CONFIG_PROC_CHILDREN): %w", err)
+		return fmt.Errorf("the kernel does not list the children of a process (CONFIG_PROC_CHILDREN): %w", err)
 	}
 	return nil
 }
@@ -211,5 +211,5 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 		}
 		time.Sleep(pause)
 	}
-	return status, errors.New("the command has left processes that cannot be ended")
+	return status, errors.New("the command has left processes that cannot be killed")
 }

@@ -167,7 +167,7 @@ func (c *Cmd) supervise(o order) error {
 	err = cmd.Start()
 	closed := errors.Join(orders.Close(), reports.Close())
 	if err = errors.Join(err, closed); err != nil {
-		return fmt.Errorf("sandbox: the supervisor does not start: %w", err)
+		return fmt.Errorf("sandbox: the supervisor cannot be started: %w", err)
 	}
 	told := make(chan error, 1)
 	go func() { told <- json.NewEncoder(toSupervisor).Encode(o) }()

@@ -54,7 +54,7 @@ func (b *Subset) Project(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	if hasInnerID(p.root, true) {
-		return nil, errors.New("schema: it has an $id inside")
+		return nil, errors.New("schema: a nested $id is not supported")
 	}
 	p.walk = p.node
 	top := p.root

@@ -52,7 +52,7 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 			if text, err = base64.RawURLEncoding.DecodeString(value); err == nil {
 				run, path, _ := strings.Cut(string(text), "\n")
 				if path == "" || !view.IsText(path) {
-					return q, 0, unreadable("the parameter from is none of this server: want the next of a page")
+					return q, 0, unreadable("the parameter from was not issued by this server: want the field next of a page")
 				}
 				info, err := s.owned(ctx, who, run)
 				if errors.Is(err, journal.ErrNoRun) { // the run was removed; the client did not ask for it by name

@@ -66,7 +66,7 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	case err != nil:
 		return nil, err
 	case info.Pipeline != p.Name:
-		return nil, invalid("after: the run %q is one of the pipeline %q", after, info.Pipeline)
+		return nil, invalid("after: the run %q belongs to the pipeline %q", after, info.Pipeline)
 	case !slices.ContainsFunc(inputs, p.makes):
 		return nil, invalid("after: the pipeline %q continues no conversation: leave it out", p.Name)
 	case !over(info.State) && info.State != journal.Refused:

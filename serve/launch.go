@@ -345,7 +345,7 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 	case err != nil || info.State == journal.Canceled:
 		return err == nil, err
 	case errors.As(run.err, new(*journal.HeldError)):
-		return false, conflict("another process runs it: cancel it there")
+		return false, conflict("another process is running it: cancel it there")
 	case info.State == journal.Done, info.State == journal.Failed, errors.As(run.err, new(*journal.StateError)):
 		return false, conflict("the run is already %s", info.State)
 	case errors.As(run.err, new(*journal.ChangedError)), errors.As(run.err, new(*api.Problem)):

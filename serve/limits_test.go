@@ -329,7 +329,7 @@ func TestCancelUnpublished(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]string{
-		"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it",
+		"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process is running it",
 		"damaged": "the run is already damaged",
 	} {
 		out := httptest.NewRecorder()

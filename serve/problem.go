@@ -68,9 +68,9 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	case errors.Is(err, journal.ErrNoNode):
 		return notFound("no such node in the run")
 	case errors.As(err, new(*journal.AmbiguousError)):
-		return notFound("the id is the beginning of several: give all of it")
+		return notFound("several ids start with this: give the whole id")
 	case errors.As(err, new(*journal.HeldError)):
-		return conflict("another process has the run")
+		return conflict("another process holds the run")
 	case errors.As(err, &spent):
 		return invalid("%v", spent)
 	case errors.As(err, &changed):
@@ -80,7 +80,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	case errors.Is(err, journal.ErrUnavailable):
 		return unavailable() // the health check logs the error
 	case r.Context().Err() != nil:
-		return problem(problems.Unavailable, http.StatusServiceUnavailable, "the request was given up")
+		return problem(problems.Unavailable, http.StatusServiceUnavailable, "the client closed the request")
 	}
 	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", r.Header.Get(requestID), "error", err)
 	return problem(problems.Internal, http.StatusInternalServerError, "the server failed; its log says why")

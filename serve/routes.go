@@ -152,7 +152,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 			return
 		}
 		if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !view.IsText(r.URL.Path+query) {
-			s.turnAway(w, r, unreadable("the address is no UTF-8 or has a zero byte: nothing has such a name"))
+			s.turnAway(w, r, unreadable("the address is not UTF-8 or has a zero byte"))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

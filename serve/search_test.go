@@ -77,7 +77,7 @@ func TestSearch(t *testing.T) {
 		{"ann", js, "/v1/search", `{"text":"killed run"}`, 200, `^{"capability":"docs","hits":\[{"file":"guide/run.md","from":7,"to":7,"heading":"Budgets","text":"A .*"score":0\.0\d+,.*"vector-rank":2,"fused-rank":2,"relevance":0.75}\],"by":"words and vectors","usage":{.*"usd":2`},
 		{"ann", js, "/v1/search", `{"text":"killed run","words":true,"capability":"docs"}`, 200, `"by":"words"`},
 		{"ann", js, "/v1/search", `{"text":"no-such","words":true}`, 200, `"hits":\[\]`},
-		{"ann", js, "/v1/search", `{"text":" "}`, 422, "empty question"},
+		{"ann", js, "/v1/search", `{"text":" "}`, 422, "question is empty"},
 		{"ann", js, "/v1/search", `{"text":"a","k":101}`, 422, "want 1 to 100"},
 		{"ann", js, "/v1/search", `{"txt":"a"}`, 400, "txt"},
 		{"ann", js, "/v1/search", `{"text":"a","capability":"doc"}`, 404, `no capability .*"doc.*: this server has docs: did you mean docs\?`},

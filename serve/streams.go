@@ -36,7 +36,7 @@ func (s *Server) admit(who Principal) error {
 	case s.closing():
 		return closing()
 	case s.streamsOf[key] >= most:
-		return problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has %d open streams and waits, which is the most: close one", most)
+		return problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has reached the limit of %d open streams and waits: close one", most)
 	case s.streams >= maxStreams:
 		return problem(problems.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
 	}

@@ -61,7 +61,7 @@ func TestStreamsOfACaller(t *testing.T) {
 	for _, path := range []string{"/v1/runs?label.x=2", "/v1/questions", "/v1/runs/a/events", "/v1/runs/a/result?wait=30s"} {
 		want("acme", path, 429)()
 	}
-	if status, text := h.do("GET", "/v1/runs/a/result?wait=30s", "", "X-Tenant", "acme"); status != 429 || !strings.Contains(text, "the caller has 2 open streams and waits, which is the most: close one") {
+	if status, text := h.do("GET", "/v1/runs/a/result?wait=30s", "", "X-Tenant", "acme"); status != 429 || !strings.Contains(text, "the caller has reached the limit of 2 open streams and waits: close one") {
 		t.Errorf("a wait: %d %s", status, text)
 	}
 	if status, text := h.do("GET", "/v1/runs/a/result", "", "X-Tenant", "acme"); status != 202 && status != 200 {

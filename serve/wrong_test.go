@@ -95,7 +95,7 @@ func testWrongRequests(t *testing.T, j journal.Journal) {
 		`{"model":"none","messages":[]}`, `{"model":"draft","messages":[{"role":"user","content":7}],"n":-1}`, `{"model":"draft","input":[{"type":"x"}],"metadata":{"a":"\u0000"}}`,
 		strings.Repeat("[", 20000), `{"a":` + strings.Repeat(`{"a":`, 2000),
 	}
-	h.want("GET", "/v1/runs/done%00", "", 400, "nothing has such a name")
+	h.want("GET", "/v1/runs/done%00", "", 400, "the address is not UTF-8 or has a zero byte")
 	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(client.CloseIdleConnections)
 	sent := 0

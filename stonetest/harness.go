@@ -78,7 +78,7 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 		case asked > len(answers):
 			t.Errorf("the mock ran out: answer %d was asked for, it has %d", asked, len(answers))
 		case asked < len(answers) && !h.AllowUnused && !t.Failed():
-			t.Errorf("%d of the %d answers of the mock were not asked for: remove them, or set AllowUnused", len(answers)-asked, len(answers))
+			t.Errorf("%d of the mock's %d answers were not used: remove them, or set AllowUnused", len(answers)-asked, len(answers))
 		}
 	})
 	return h
@@ -107,7 +107,7 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
-		t.Fatal("stonetest.Live: the model is nil: give it one, such as stonetest.LiveModel")
+		t.Fatal("stonetest.Live: the model is nil: pass one, such as stonetest.LiveModel")
 	}
 	h := newHarness(t)
 	h.model, h.Timeout = &observed{model, h}, liveTimeout

@@ -100,13 +100,13 @@ func TestReports(t *testing.T) {
 			h.Run(stone.Rescue("r", talker("a", h.Model()), stone.Func0("b", note, func(context.Context) (agent.Text, error) { return agent.Text{}, nil })), dag.DAG{})
 		}, "the mock ran out: answer 1 was asked for, it has 0"},
 		{"answers are left over", func(t *fakeT) { run(stonetest.Mock(t, done, ask, ask)) },
-			"2 of the 3 answers of the mock were not asked for: remove them, or set AllowUnused"},
+			"2 of the mock's 3 answers were not used: remove them, or set AllowUnused"},
 		{"answers may be left over", func(t *fakeT) {
 			h := stonetest.Mock(t, done, ask)
 			h.AllowUnused = true
 			run(h)
 		}, ""},
-		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: give it one, such as stonetest.LiveModel"},
+		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: pass one, such as stonetest.LiveModel"},
 		{"an input that is not JSON", func(t *fakeT) { stonetest.Mock(t, done, stonetest.Call("x", `{`)) },
 			"stonetest.Mock: answer 2: the input of x is not JSON: {"},
 		{"a call of nothing", func(t *fakeT) { stonetest.Mock(t, stonetest.Call("", `{}`)) },

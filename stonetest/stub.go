@@ -53,7 +53,7 @@ func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashl
 
 func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 	if handler == nil {
-		return p, fmt.Errorf("the handler of %q is nil: give it one, such as Answer", name)
+		return p, fmt.Errorf("the handler of %q is nil: pass one, such as Answer", name)
 	}
 	target, err := find(p, name)
 	if err != nil {
@@ -95,7 +95,7 @@ func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	case tool == nil:
 		return nil, fmt.Errorf("there is no tool %q in %q; there are %s", name, p.Name(), list(known))
 	case ambiguous:
-		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as makes it unique", name, list(paths))
+		return nil, fmt.Errorf("several tools are called %q: %s; add enough of the path to make the name unique", name, list(paths))
 	}
 	return tool, nil
 }
@@ -193,7 +193,7 @@ func (h *Harness) checkStrict() {
 	defer h.mu.Unlock()
 	for _, c := range h.calls[h.firstCall:] {
 		if !h.stubbed[stubKey{c.Path, c.Name}] {
-			h.t.Errorf("%s was called, which has no stub: Stub it, or leave Strict off\n\t%s", c.Name, c)
+			h.t.Errorf("%s was called but has no stub: add one with Stub, or leave Strict off\n\t%s", c.Name, c)
 		}
 	}
 }

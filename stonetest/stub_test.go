@@ -126,14 +126,14 @@ func TestStubErrors(t *testing.T) {
 		{"one of two", "b/echo", stone.Seq("p", a, b), stonetest.Answer(""), ""},
 		{"one of two, by more of its path", "p/b/echo", stone.Seq("p", a, b), stonetest.Answer(""), ""},
 		{"the same agent twice", "look", stone.Seq("p", a, a), stonetest.Answer(""), ""},
-		{"beside a scoped one", "echo", stone.Seq("p", scoped, b), stonetest.Answer(""), "several tools are called \"echo\": p/b/echo, p/scope/a/echo; write as much of the path as makes it unique"},
+		{"beside a scoped one", "echo", stone.Seq("p", scoped, b), stonetest.Answer(""), "several tools are called \"echo\": p/b/echo, p/scope/a/echo; add enough of the path to make the name unique"},
 		{"beside a scoped one, told apart", "b/echo", stone.Seq("p", scoped, b), stonetest.Answer(""), ""},
-		{"nil", "look", a, nil, `the handler of "look" is nil: give it one, such as Answer`},
+		{"nil", "look", a, nil, `the handler of "look" is nil: pass one, such as Answer`},
 		{"unknown", "lok", stone.Seq("p", a, b), stonetest.Answer(""), `there is no tool "lok" in "p"; there are p/a/echo, p/a/look, p/b/echo`},
 		{"part of a name", "ook", a, stonetest.Answer(""), `there is no tool "ook" in "a"; there are a/echo, a/look`},
 		{"no agents", "echo", broken("x"), stonetest.Answer(""), `there is no tool "echo": no agent in "break" has any`},
 		{"zero", "echo", stone.Ashlar{}, stonetest.Answer(""), `there is no tool "echo": no agent in "?" has any`},
-		{"several", "echo", stone.Seq("p", a, b), stonetest.Answer(""), `several tools are called "echo": p/a/echo, p/b/echo; write`},
+		{"several", "echo", stone.Seq("p", a, b), stonetest.Answer(""), `several tools are called "echo": p/a/echo, p/b/echo; add enough of the path`},
 		{"below a scoped one", "look", stone.Seq("p", scoped), stonetest.Answer(""), ""},
 		{"below a leaf", "look", stone.Seq("p", leaf), stonetest.Answer(""), ""},
 		{"shared with an agent below a scoped one", "c/echo", stone.Seq("p", scoped, talker("c", model, shared)), stonetest.Answer(""), ""},
@@ -237,7 +237,7 @@ func TestStrict(t *testing.T) {
 				h.Run(tt.put(a), dag.DAG{}) // a reported call is not reported again
 			})
 			lines := strings.Split(got, "\n")
-			if !failed || len(lines) != 4 || !strings.HasPrefix(lines[0], "look was called, which has no stub: Stub it, or leave Strict off") || !strings.HasPrefix(lines[2], "nix was called") {
+			if !failed || len(lines) != 4 || !strings.HasPrefix(lines[0], "look was called but has no stub: add one with Stub, or leave Strict off") || !strings.HasPrefix(lines[2], "nix was called") {
 				t.Errorf("failed %v:\n%s", failed, got)
 			}
 			if got := fmt.Sprint(ran); got != tt.ran {

@@ -1,5 +1,5 @@
-// Package all contains every part of a program: the capability kinds, the screen, the server, document search and PostgreSQL. The
-// command stone is:
+// Package all contains every part of a program: the capability kinds, the screen, the server, document search, evaluations and
+// PostgreSQL. The command stone is:
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
+	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
@@ -38,6 +39,7 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
+		evals.Part,
 		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
 	}
 }

@@ -1,5 +1,4 @@
-// Command stone runs and inspects the pipelines of Go packages. See package cli
-// and stone --help.
+// Command stone runs and inspects pipelines in Go packages. See package cli and stone --help.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Package agreement asks two or more small models what a Python function returns, and a large model
-// if they disagree. The models are recorded: a file has the answers of each.
+// Package agreement asks two or more small models what a Python function returns and, if they disagree, a large model. The models
+// are recorded: a file contains the answers of each.
 //
 //	go run ./cmd/stone run ./examples/agreement -- --data ./examples/agreement/testdata/five.jsonl \
 //		--small a,b --large c
 //
-// A row has the columns id, code, input, answer and responses, which has the text of each model. Only
-// the scorer reads the answer: neither the input of the call nor the capabilities have it.
+// Each row has the columns id, code, input, answer and responses; responses contains the text of each model. Only the scorer
+// reads the answer: it is part of neither the input of the call nor of the capabilities.
 package agreement
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 )
 
-// Question is the input of a model: the columns of the data with these names.
+// Question is the input of a model. It consists of the data's columns with these names.
 type Question struct {
 	Code  string `json:"code"`
 	Input string `json:"input"`
@@ -47,7 +47,7 @@ var prices = map[string]budget.Price{
 	"gpt-4o-2024-08-06": {In: 2.5, Out: 10}, "o1-mini-2024-09-12": {In: 3, Out: 12},
 }
 
-// Pipeline takes the arguments --data FILE, --small MODEL,MODEL and --large MODEL.
+// Pipeline accepts the arguments --data FILE, --small MODEL,MODEL and --large MODEL.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("agreement", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
@@ -82,7 +82,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return r.Pipeline()
 }
 
-// settled checks an answer or a list of answers: each must have a value, and all the same one.
+// settled checks an answer, or a list of answers: each must have a value, and all values must be equal.
 func settled(_ context.Context, s call.Subject) error {
 	all := make([]Text, 1)
 	if json.Unmarshal(s.Out, &all[0]) != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 func run(t *testing.T, args ...string) eval.RoutingReport {

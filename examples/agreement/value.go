@@ -9,13 +9,13 @@ import (
 )
 
 var (
-	field = regexp.MustCompile(`"answer"\s*:\s*`) // of an object that may be cut off
+	field = regexp.MustCompile(`"answer"\s*:\s*`) // key of an object that may be cut off
 	token = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.+-]+|\S`)
 	plain = regexp.MustCompile(`^([-+.\d][\w.+-]*|True|False|None|set|true|false|null|[][(){},:])$`)
-	quote = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`, "\n", `\n`) // to Go's
+	quote = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`, "\n", `\n`) // converts Python's quotes to Go's
 )
 
-// value returns the last answer in the text of a model, in a form that can be compared.
+// value returns the last answer in a model's text, in a form that can be compared.
 func value(text string) (string, error) {
 	at := field.FindAllStringIndex(text, -1)
 	if at == nil {
@@ -34,8 +34,8 @@ func value(text string) (string, error) {
 	}
 }
 
-// literal normalises the spaces and quotes of a Python literal. Any other text is taken as a string,
-// because models often omit its quotes.
+// literal normalises the spaces and quotes of a Python literal. Any other text is treated as a string, because models often omit
+// the quotes.
 func literal(text string) string {
 	parts := token.FindAllString(text, -1)
 	for i, p := range parts {

@@ -1,5 +1,5 @@
-// Package audit checks a Go module: it vets and tests every package, counts exported names without a comment and
-// lines marked for later, and writes one report.
+// Package audit checks a Go module. It vets and tests every package, counts exported names without a comment and lines marked for
+// later, and writes one report.
 //
 //	go run ./cmd/stone run ./examples/audit -- --dir .
 package audit
@@ -33,26 +33,26 @@ type (
 		Path   string   `json:"path"`
 		Dir    string   `json:"dir"`
 		Module string   `json:"module"`
-		Files  []string `json:"files"`           // Go files, tests included
+		Files  []string `json:"files"`           // Go files, including tests
 		Round  int      `json:"round"`           // number of earlier attempts
-		Error  string   `json:"error,omitempty"` // why it cannot be listed
+		Error  string   `json:"error,omitempty"` // reason why the package cannot be listed
 	}
 	// Worklist lists the packages to check in the next round.
 	Worklist struct{ Packages []Package }
-	// Checked has the results of one package in one round.
+	// Checked holds the results for one package in one round.
 	Checked struct {
 		Package      Package  `json:"package"`
-		Broken       string   `json:"broken,omitempty"`       // why it does not build
+		Broken       string   `json:"broken,omitempty"`       // reason why the package does not build
 		Vet          []string `json:"vet,omitempty"`          // findings of go vet
 		Tests        string   `json:"tests"`                  // "none", "pass", "**fail**" or "**not built**"
-		Covered      float64  `json:"covered"`                // percent of statements; -1 if that is not known
-		Output       string   `json:"output,omitempty"`       // of a test that failed
+		Covered      float64  `json:"covered"`                // percentage of statements; -1 if unknown
+		Output       string   `json:"output,omitempty"`       // output of a test that failed
 		Undocumented []string `json:"undocumented,omitempty"` // exported names without a comment
 		Marks        []string `json:"marks,omitempty"`        // comments marked for later, as file:line: text
-		Says         []string `json:"says,omitempty"`         // all of it in short
+		Says         []string `json:"says,omitempty"`         // summary of the results
 		Weight       int      `json:"weight"`
 	}
-	// Ledger has the latest result of each package.
+	// Ledger holds the latest result for each package.
 	Ledger struct {
 		Checked []Checked `json:"checked"`
 		Lost    []string  `json:"lost,omitempty"` // packages whose check itself failed
@@ -72,10 +72,10 @@ var (
 	report   = dag.NewType[Report]("report")
 )
 
-// rounds bounds the attempts on a package that does not build.
+// rounds is the maximum number of attempts for a package that does not build.
 const rounds = 2
 
-// Pipeline reads its flags and returns the audit of one module.
+// Pipeline parses its flags and returns the audit of one module.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("audit", flag.ContinueOnError)
 	var usage strings.Builder
@@ -104,7 +104,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		stone.Func("report", ledger, report, write)), nil
 }
 
-// goTool runs the go command in a directory, and returns its output and whether it succeeded.
+// goTool runs the go command in a directory. It returns the output and whether the command succeeded.
 func goTool(ctx context.Context, dir string, args ...string) (out string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
@@ -129,7 +129,7 @@ func listPackages(ctx context.Context, dir string) (w Worklist, err error) {
 			Module                                       struct{ Path string }
 			Error                                        struct{ Err string }
 		}
-		if err = dec.Decode(&p); err == nil && p.Dir != "" && p.Module.Path != "" { // elsewhere, the go command would check the package that runs
+		if err = dec.Decode(&p); err == nil && p.Dir != "" && p.Module.Path != "" { // in other directories, the go command would check the package that is running
 			files := slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
 			w.Packages = append(w.Packages, Package{p.ImportPath, p.Dir, p.Module.Path, files, 0, said.FindString(p.Error.Err)})
 		}
@@ -141,10 +141,10 @@ func listPackages(ctx context.Context, dir string) (w Worklist, err error) {
 }
 
 func (c *Checked) vet(ctx context.Context) error {
-	// With -trimpath, which GOFLAGS may say, a finding from the cache names the folder it was first found in.
+	// The flag is needed because GOFLAGS may set -trimpath: then a finding from the cache would name the folder where it was first found.
 	out, ok, err := goTool(ctx, c.Package.Dir, "vet", "-trimpath=false", ".")
 	for line := range strings.Lines(out) {
-		if broken, is := strings.CutPrefix(line, "vet: "); is { // the type checker gave up: no finding of vet
+		if broken, is := strings.CutPrefix(line, "vet: "); is { // the type checker failed, so this is no finding of vet
 			c.Broken, c.Vet = strings.TrimSpace(broken), nil
 			break
 		} else if line = strings.TrimSpace(line); !ok && line != "" && line[0] != '#' {
@@ -155,7 +155,7 @@ func (c *Checked) vet(ctx context.Context) error {
 }
 
 func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) error {
-	// Vetting is a check of its own here, and its findings are no failure to build.
+	// Vetting is a separate check here, and its findings must not count as a failure to build.
 	out, ok, err := goTool(ctx, c.Package.Dir, "test", "-vet=off", "-cover", "-timeout", limit.String(), fmt.Sprintf("-short=%t", !full), ".")
 	if m := coverage.FindStringSubmatch(out); m != nil {
 		fmt.Sscan(m[1], &c.Covered)
@@ -174,13 +174,13 @@ func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) erro
 
 var (
 	coverage   = regexp.MustCompile(`coverage: ([0-9.]+)% of statements`)
-	said       = regexp.MustCompile(`(?m)^[^#\s].*`)                  // the first line that is no remark
-	marks      = regexp.MustCompile(`//.*?\b((?:TODO|FIXME)\b.*)`)    // postpone work
-	documented = regexp.MustCompile(`^//|\*/\n|\n(?:var|const) .*//`) // by a comment before it, or beside a value
+	said       = regexp.MustCompile(`(?m)^[^#\s].*`)                  // first line that is no remark
+	marks      = regexp.MustCompile(`//.*?\b((?:TODO|FIXME)\b.*)`)    // comments that postpone work
+	documented = regexp.MustCompile(`^//|\*/\n|\n(?:var|const) .*//`) // documented by a comment before the name or beside its value
 	exported   = regexp.MustCompile(`^(?:func (?:\([^)]*?\b([A-Z]\w*)(?:\[[^\]]*\])?\) )?|type |var |const )([A-Z]\w*)`)
 )
 
-// read notes what the source of the package lacks.
+// read records what is missing in the source of the package.
 func (c *Checked) read() error {
 	for _, name := range c.Package.Files {
 		source, err := os.ReadFile(filepath.Join(c.Package.Dir, name))
@@ -201,7 +201,7 @@ func (c *Checked) read() error {
 	return nil
 }
 
-// collect keeps the latest result of every package from all rounds, in the order of the first results.
+// collect returns the latest result of every package from all rounds, in the order of the first results.
 func collect(_ context.Context, d dag.DAG) (l Ledger, err error) {
 	all, err := dag.History(checked).From(d)
 	for _, c := range all {
@@ -218,7 +218,7 @@ func collect(_ context.Context, d dag.DAG) (l Ledger, err error) {
 	return l, errors.Join(err, other)
 }
 
-// unbuilt lists the packages that did not build and were tried only once.
+// unbuilt returns the packages that did not build and have been tried only once.
 func unbuilt(_ context.Context, l Ledger) (w Worklist, _ error) {
 	for _, c := range l.Checked {
 		if c.Package.Round++; c.Broken != "" && c.Package.Round < rounds {
@@ -236,7 +236,7 @@ var printed = template.Must(template.New("report").Funcs(template.FuncMap{
 	"inc": func(n int) int { return n + 1 }, "trim": strings.TrimPrefix, "join": strings.Join,
 }).Parse(layout))
 
-// write writes the report. Missing comments make nothing wrong.
+// write writes the report. Missing comments do not count as failures.
 func write(_ context.Context, l Ledger) (r Report, err error) {
 	var text strings.Builder
 	wrong, undocumented, marked := len(l.Lost) > 0, 0, 0
@@ -250,7 +250,7 @@ func write(_ context.Context, l Ledger) (r Report, err error) {
 	return Report{text.String(), wrong}, err
 }
 
-// weigh notes what is wrong with a package, and how bad that is.
+// weigh records what is wrong with a package and how serious this is.
 func (c *Checked) weigh() {
 	add := func(n, weight int, format string, about any) {
 		if n > 0 {

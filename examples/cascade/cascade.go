@@ -1,10 +1,11 @@
-// Package cascade asks a small model first, and a large one if checks reject the small one's answer.
-// The answers of both models are recorded:
+// Package cascade asks a small model first and, if checks reject its answer, a large model. The answers of both models are
+// recorded:
 //
 //	go run ./cmd/stone run ./examples/cascade -- --data ./examples/cascade/testdata/five.jsonl
 //
-// Both are capabilities for one intent, and a gate of checks decides. The checks know the solution, but not
-// the right answer: they reject a solution that calculates wrongly, or that does not end in a plausible number.
+// Both models are capabilities for the same intent, and a gate of checks decides between them. The checks see the solution, but
+// do not know the right answer: they reject a solution whose calculations are wrong, or that does not end with a plausible
+// number.
 package cascade
 
 import (
@@ -22,12 +23,12 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 type (
-	Question struct { // the column of the data with this name
+	Question struct { // the data's column with this name
 		Text string `json:"question"`
 	}
 	Text struct { // the answer of a model
@@ -41,12 +42,12 @@ var (
 	Chosen   = dag.NewType[Text]("choice")
 )
 
-// The two models, and their prices of early 2024 in USD per million tokens.
+// The two models. Prices are those of early 2024, in USD per million tokens.
 const small, large = "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview"
 
 var prices = map[string]budget.Price{small: {In: 0.6, Out: 0.6}, large: {In: 10, Out: 30}}
 
-// Pipeline takes the arguments --data FILE and --split dev or test.
+// Pipeline accepts the arguments --data FILE and --split dev or test.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("cascade", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
@@ -103,7 +104,7 @@ var choose = stone.Func2("choose", dag.Maybe(Solution), dag.Maybe(call.Failed(So
 		return last, json.Unmarshal(refused.Out, &last)
 	})
 
-// correct looks up whether the chosen solution is right: the data marks each response.
+// correct reports whether the chosen solution is right: the data contains a mark for each response.
 func correct(_ context.Context, c eval.Case) (eval.Score, error) {
 	var chosen Text
 	var responses map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // recording returns the file with the answers of the two models.

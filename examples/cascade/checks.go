@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// checks judge a solution without knowing the right answer.
+// checks are checks that judge a solution without knowing the right answer.
 var checks = map[string]func(solution string) error{"calculations-come-out": calculationsComeOut, "sensible-number": sensibleNumber}
 
-// calculationsComeOut repeats every calculation.
+// calculationsComeOut repeats every calculation of a solution.
 func calculationsComeOut(solution string) error {
 	for _, chain := range calculations(solution) {
 		for i := 1; i < len(chain); i++ {
@@ -28,7 +28,7 @@ func calculationsComeOut(solution string) error {
 	return nil
 }
 
-// sensibleNumber expects a whole number, not below zero, without thousandths in the results before it.
+// sensibleNumber accepts a whole number that is not below zero, if no intermediate result has thousandths.
 func sensibleNumber(solution string) error {
 	said := final.FindStringSubmatch(solution)
 	if said == nil {
@@ -51,7 +51,7 @@ var (
 	plain = regexp.MustCompile(`[\d$(.][-\d$().,\s+*/x×÷%\\=]*=[-\d$().,\s+*/x×÷%\\=]*[\d)%]`)
 	// final matches the answer in the form that the prompt requires.
 	final = regexp.MustCompile(`####\s*\$?(-?[\d,]*\.?\d+)`)
-	// foreign matches what is no arithmetic, and numbers that are too long.
+	// foreign matches characters that do not belong to arithmetic, and numbers that are too long.
 	foreign = regexp.MustCompile(`[^-0-9.+*/()% \t\r\n]|[0-9.]{41}`)
 	percent = regexp.MustCompile(`([0-9.]+)\s*%`)
 	leading = regexp.MustCompile(`(^|[^0-9.])0+([0-9])`)
@@ -71,7 +71,7 @@ func calculations(solution string) [][]string {
 	return out
 }
 
-// equal allows for rounding where a number is not whole: half a percent, but at least a cent.
+// equal reports whether two numbers are equal. If one is not whole, it allows for rounding: half a percent, but at least a cent.
 func equal(a, b *big.Rat) bool {
 	if a.IsInt() && b.IsInt() {
 		return a.Cmp(b) == 0
@@ -83,14 +83,14 @@ func equal(a, b *big.Rat) bool {
 var replacer = strings.NewReplacer("$", "", ",", "", `\*`, "*", "x", "*", "×", "*", "÷", "/")
 
 // evaluate computes an arithmetic expression as people write it: with $ and thousands separators, x or × for times, % for
-// hundredths. It is false for everything else, and for expressions that are too long. The parser of Go knows the rest.
+// hundredths. It returns false for everything else, and for expressions that are too long. The rest is parsed by Go's parser.
 func evaluate(expr string) (*big.Rat, bool) {
 	expr = replacer.Replace(expr)
 	if len(expr) > 1000 || foreign.MatchString(expr) {
 		return nil, false
 	}
 	expr = strings.ReplaceAll(percent.ReplaceAllString(expr, "($1/100)"), "%", "/100")
-	expr = leading.ReplaceAllString(strings.ReplaceAll(expr, "-", " - "), "$1$2") // no octal numbers, and no operator --
+	expr = leading.ReplaceAllString(strings.ReplaceAll(expr, "-", " - "), "$1$2") // avoids octal numbers and the operator --
 	tree, err := parser.ParseExpr(strings.Join(strings.Fields(expr), " "))
 	if err != nil {
 		return nil, false

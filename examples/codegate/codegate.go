@@ -1,12 +1,12 @@
-// Package codegate asks a small model for a Python function, and a large one if the function fails
-// its visible tests. Hidden tests decide whether the result is right. The models are recorded. Their
-// programs run in a sandbox without network access, which can only write to a temporary directory.
+// Package codegate asks a small model for a Python function and, if the function fails its visible tests, a large model. Hidden
+// tests decide whether the result is right. The models are recorded. Their programs run in a sandbox, where they cannot use the
+// network and can write only to a temporary directory.
 //
 //	go run ./cmd/stone run ./examples/codegate -- --data ./examples/codegate/testdata/five.jsonl \
 //		--small small --large large
 //
-// A row has the columns id, prompt, entry_point, visible_tests, hidden_test and responses, which has
-// the text of each model. Only the scorer reads the hidden test.
+// Each row has the columns id, prompt, entry_point, visible_tests, hidden_test and responses; responses contains the text of each
+// model. Only the scorer reads the hidden test.
 package codegate
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/x/eval"
 )
 
-const python = "/usr/bin/python3" // the only one that the sandbox shows
+const python = "/usr/bin/python3" // the only interpreter that is visible in the sandbox
 
-// Task is the input of a model: the columns of the data with these names.
+// Task is the input of a model. It consists of the data's columns with these names.
 type Task struct {
 	ID         string   `json:"id"`
 	Prompt     string   `json:"prompt"`
@@ -49,7 +49,7 @@ var Asked, Written = dag.NewType[Task]("task"), dag.NewType[Program]("program")
 // prices are list prices of late 2023 in USD per million tokens. Other models are free.
 var prices = map[string]budget.Price{"gpt-3.5-turbo-0613": {In: 1.5, Out: 2}, "gpt-4-1106-preview": {In: 10, Out: 30}}
 
-// Pipeline takes the arguments --data FILE, --small MODEL and --large MODEL.
+// Pipeline accepts the arguments --data FILE, --small MODEL and --large MODEL.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("codegate", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded programs, in JSON Lines")
@@ -115,7 +115,7 @@ func hidden(ctx context.Context, c eval.Case) (eval.Score, error) {
 	return eval.Score{}, err // the program did not run
 }
 
-// run runs a program in the sandbox. It returns why the program failed or did not start.
+// run runs a program in the sandbox. It returns the reason why the program failed or did not start.
 func run(ctx context.Context, parts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

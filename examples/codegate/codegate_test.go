@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 func route(t *testing.T, args ...string) eval.RoutingReport {

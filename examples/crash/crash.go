@@ -1,4 +1,4 @@
-// Package crash has a run that is killed between two steps, and resumed:
+// Package crash contains a run that is killed between two steps and then resumed:
 //
 //	DIE=1 go run ./cmd/stone run --id order-7 ./examples/crash
 //	go run ./cmd/stone resume order-7

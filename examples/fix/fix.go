@@ -1,6 +1,5 @@
-// Package fix repairs a Go package whose tests fail: an agent reads the output of
-// the tests and edits files below one folder, until go test passes.
-// A person is asked before the last attempt.
+// Package fix repairs a Go package whose tests fail. An agent reads the output of the tests and edits files below one folder
+// until go test passes. A person is asked before the last attempt.
 //
 //	go run ./cmd/stone run ./examples/fix                       # a sample, and a scripted model
 //	OPENAI_API_KEY=… go run ./cmd/stone run ./examples/fix -- --dir ./broken
@@ -41,7 +40,7 @@ type (
 		Passed bool   `json:"passed"`
 		Output string `json:"output"`
 	}
-	// Consent says whether another attempt is allowed.
+	// Consent states whether another attempt is permitted.
 	Consent struct {
 		Given bool `json:"given"`
 	}
@@ -56,7 +55,7 @@ var (
 	summary   = dag.NewType[agent.Text]("summary")
 )
 
-// Pipeline reads its flags and returns the repair of one package.
+// Pipeline parses its flags and returns the repair of one package.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("fix", flag.ContinueOnError)
 	var usage strings.Builder
@@ -75,7 +74,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return pipeline(model, *dir, *attempts), nil
 }
 
-// pipeline repairs the package in dir, or a copy of the sample if dir is empty.
+// pipeline returns a pipeline that repairs the package in dir, or a copy of the sample if dir is empty.
 func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
 	prepare := func(context.Context) (Workspace, error) {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -83,7 +82,7 @@ func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
 		}
 		return Workspace{dir}, nil
 	}
-	files := fs.Root{Dir: dir, ReadOnly: []string{"*_test.go", "go.mod", "go.sum", "go.work", "testdata", "vendor"}} // what says whether a repair is one
+	files := fs.Root{Dir: dir, ReadOnly: []string{"*_test.go", "go.mod", "go.sum", "go.work", "testdata", "vendor"}} // these files decide whether a repair is correct
 	if dir == "" {
 		prepare = func(ctx context.Context) (Workspace, error) { return copySample(sampleDir(ctx)) }
 		files.DirFrom = func(ctx context.Context) (string, error) { return sampleDir(ctx), nil }
@@ -100,7 +99,7 @@ func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
 	)
 }
 
-// repair is the loop: attempt, test, attempt again.
+// repair returns the loop: attempt, test, attempt again.
 func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 	return stone.Seq("repair",
 		stone.Loop("until-green",
@@ -122,10 +121,10 @@ func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 	)
 }
 
-// permission asks a person before the last attempt, if it is not the first too.
+// permission asks a person before the last attempt, unless the last attempt is also the first.
 func permission(attempts int) stone.Ashlar {
 	return stone.Match("permission",
-		stone.On(dag.All(verdict), func(tests []Verdict) bool { return attempts > 1 && len(tests) == attempts }), // one before the first attempt, one after each
+		stone.On(dag.All(verdict), func(tests []Verdict) bool { return attempts > 1 && len(tests) == attempts }), // one verdict before the first attempt, and one after each attempt
 		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
 		stone.Case(true, stone.Seq("last-attempt",
 			stone.Ask("go-on", verdict, reply, func(v Verdict) string { return tail(v.Output, 12) + "\n\nThe tests still fail. Try one last time?" }, stone.Choices("yes", "no")),
@@ -148,11 +147,11 @@ func recount(w Workspace, patches []agent.Text, tests []Verdict) string {
 	return b.String()
 }
 
-// unconfined is the variable that allows the tests to run without a sandbox, on a machine that has none.
+// unconfined is the environment variable that permits running the tests without a sandbox, on machines that do not support one.
 const unconfined = "FIX_UNCONFINED"
 
-// goTest compiles the tests and runs them in a sandbox, without a network and with no file to change but temporary
-// ones: a model has written the code that they test, which could otherwise change the tests themselves.
+// goTest compiles the tests and runs them in a sandbox, where they cannot use the network and can change only temporary files:
+// the tested code was written by a model, and could otherwise change the tests themselves.
 func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -162,10 +161,10 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	}
 	defer os.RemoveAll(programs)
 	program := filepath.Join(programs, "tests")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, ".") // runs no code of the package: cgo and other toolchains are disabled
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, ".") // compiling runs no code of the package: cgo and other toolchains are disabled
 	build.Dir, build.Env, build.WaitDelay = w.Dir, append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local"), 5*time.Second
 	if out, err := build.CombinedOutput(); ctx.Err() == nil && errors.As(err, new(*exec.ExitError)) {
-		return Verdict{Output: tail(string(out), 60)}, nil // it does not compile
+		return Verdict{Output: tail(string(out), 60)}, nil // the package does not compile
 	} else if err != nil {
 		return Verdict{}, fmt.Errorf("go in %s: %w", w.Dir, err)
 	} else if _, err := os.Stat(program); err != nil { // the package has no tests
@@ -175,7 +174,7 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	if os.Getenv(unconfined) == "1" {
 		policy.Method = sandbox.Unconfined
 	}
-	test := sandbox.Command(ctx, policy, program, "-test.paniconexit0") // code that exits with 0 by itself has not passed
+	test := sandbox.Command(ctx, policy, program, "-test.paniconexit0") // code that itself exits with 0 has not passed
 	test.Dir = w.Dir
 	out, err := test.Output(64 << 10)
 	if errors.Is(err, sandbox.ErrNone) {
@@ -196,12 +195,12 @@ func tail(s string, lines int) string {
 //go:embed sample
 var sample embed.FS
 
-// sampleDir is the folder of the sample's copy. It belongs to the run, so that a resumed run finds it again.
+// sampleDir returns the folder for a copy of the sample. It is derived from the run, so that a resumed run finds the copy again.
 func sampleDir(ctx context.Context) string {
 	return filepath.Join(os.TempDir(), "stone-fix-"+stone.In(ctx).RunID())
 }
 
-// copySample writes the sample, whose files end in .txt to keep them out of this module, into dir.
+// copySample copies the sample to dir. The names of its files end in .txt to keep them out of this module.
 func copySample(dir string) (Workspace, error) {
 	entries, err := sample.ReadDir("sample")
 	for _, e := range entries {
@@ -211,13 +210,14 @@ func copySample(dir string) (Workspace, error) {
 	return Workspace{dir}, err
 }
 
-// The models that are asked without --model.
+// Models that are used without --model.
 const (
 	openaiModel    = "gpt-5-mini"
 	anthropicModel = "claude-sonnet-4-5"
 )
 
-// chooseModel takes the provider for which the environment has a key or an address, or else the script.
+// chooseModel returns a model of the provider for which the environment contains a key or an address. If there is none, it
+// returns the scripted model.
 func chooseModel(name string, sample bool) (llm.Model, error) {
 	switch {
 	case os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "":
@@ -230,14 +230,14 @@ func chooseModel(name string, sample bool) (llm.Model, error) {
 	return nil, errors.New("no model: set OPENAI_API_KEY, OPENAI_BASE_URL or ANTHROPIC_API_KEY; only the sample, without --dir, has a scripted one")
 }
 
-// act plays the model. Its answer depends on the request alone.
+// act answers in place of a model. The answer depends only on the request.
 func act(_ int, req *llm.Request) script.Answer {
 	if !strings.Contains(req.System, "repair Go packages") {
 		return script.Text("Mean divided by the number of values plus one. It now divides by their number, and returns 0 for none.")
 	}
 	edit := `{"path":"stats.go","old_string":"\tsum := 0.0\n","new_string":"\tif len(values) == 0 {\n\t\treturn 0\n\t}\n\tsum := 0.0\n"}`
 	said := "The mean of no values was 0/0; now it is 0."
-	if strings.Contains(req.Messages[0].Text(), "want 2") { // sure, and wrong: it forgets the empty list
+	if strings.Contains(req.Messages[0].Text(), "want 2") { // the answer is confident but wrong: it does not handle the empty list
 		edit, said = `{"path":"stats.go","old_string":"len(values)+1","new_string":"len(values)"}`, "The divisor was one too large."
 	}
 	switch results := slices.DeleteFunc(slices.Clone(req.Messages), func(m llm.Message) bool { return m.Role != llm.RoleTool }); len(results) {

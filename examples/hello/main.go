@@ -1,5 +1,4 @@
-// Command hello is the first pipeline of the README. It writes a poem in capitals,
-// each line in a lane of its own.
+// Command hello is the first pipeline of the README. It writes a poem in capital letters; each line is a separate lane.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package letters has the first agent of the README: it reads a letter and returns a Go value.
+// Package letters contains the first agent of the README. The agent reads a letter and returns a Go value.
 //
 //	go run ./cmd/stone run ./examples/letters --input 'Where is my order 7?'
 package letters
@@ -21,7 +21,7 @@ var (
 	Read   = dag.NewType[Order]("order")
 )
 
-// Reader is an ashlar, as every step is: a function, an agent, a whole pipeline.
+// Reader returns an ashlar, which is the type of every step: a function, an agent or a whole pipeline.
 func Reader(model llm.Model) stone.Ashlar {
 	return agent.New("read", Read, model, agent.Config{
 		System: agent.Say("Say which order the letter is about, and what is wrong with it."),

@@ -1,10 +1,10 @@
-// Package planner has a model write a plan for a task. The plan is checked, shown to a person, and run only after a
-// yes.
+// Package planner lets a model write a plan for a task. The plan is checked and shown to a person, and is executed only if the
+// person agrees.
 //
 //	go run ./cmd/stone run ./examples/planner --bind 'task="Tell the writers of open tickets what happens next."'
 //
-// The model knows five intents, which are functions of Go here. It can write a plan that no one has foreseen, but only of these
-// intents and with the effects that the plan below allows: it sends mail to nobody without the effect net/smtp.
+// The model can use five intents, which are Go functions here. It can write a plan that nobody has foreseen, but only with these
+// intents and with the effects that the plan below allows. For example, it cannot send mail without the effect net/smtp.
 package planner
 
 import (
@@ -28,7 +28,7 @@ import (
 //go:embed review.edn
 var review []byte
 
-// A Ticket is what a customer wrote.
+// A Ticket is a request that a customer has written.
 type Ticket struct {
 	ID   string `json:"id"`
 	From string `json:"from"`
@@ -63,7 +63,7 @@ func Pipeline() (stone.Ashlar, error) {
 	return With(openai.New(openai.Config{Model: "gpt-5-mini", Key: llm.Secret(os.Getenv("OPENAI_API_KEY"))}))
 }
 
-// With makes the pipeline with a model.
+// With returns the pipeline with a given model.
 func With(m llm.Model) (stone.Ashlar, error) {
 	p, err := plan.Read(review)
 	if err != nil {
@@ -76,7 +76,7 @@ func With(m llm.Model) (stone.Ashlar, error) {
 	return p.Ashlar(app, plan.Options{})
 }
 
-// desk returns what answers the calls: the model that writes plans, and the five intents.
+// desk returns an applicator with the capabilities that answer the calls: the model that writes plans, and the five intents.
 func desk(m llm.Model) (*call.Applicator, error) {
 	d := &maker{app: &call.Applicator{Language: cel.Language, Plans: plan.Planner(plan.Options{}), Schemas: map[string]*schema.Schema{}, Intents: map[string]call.Intent{"desk/plan": {}}}}
 	d.caps = []call.Capability{model.New(call.Metadata{ID: "planner", Intents: []string{"desk/plan"}}, model.Config{Model: m, Prompt: "You plan the work of a help desk."})}
@@ -102,7 +102,7 @@ type maker struct {
 	err  error
 }
 
-// add makes an intent of a function. The schemas of its types are what the model is told.
+// add adds a function as an intent. The model is shown the schemas of the function's types.
 func add[I, O any](d *maker, intent, does string, needs []string, fn func(I) O) {
 	for name, of := range map[string]func() (*schema.Schema, error){intent + "/in": schema.For[I], intent + "/out": schema.For[O]} {
 		s, err := of()

@@ -22,7 +22,7 @@ type reminder struct {
 	In   string `json:"in" jsonschema:"a duration, such as 90m"`
 }
 
-// remind is what the bot can do, after its user has agreed. Replace it by a call of your calendar.
+// remind is a tool that the bot can use once its user has agreed. Replace the tool's function by a request to your calendar.
 var remind = tool.Func("remind", "Reminds the user of something.", func(_ context.Context, r reminder) (string, error) {
 	d, err := time.ParseDuration(r.In)
 	if err != nil || d <= 0 {
@@ -31,8 +31,8 @@ var remind = tool.Func("remind", "Reminds the user of something.", func(_ contex
 	return fmt.Sprintf("in %s: %s", d, r.Text), nil
 }, tool.Effects("calendar/write"))
 
-// Bot answers a message, and knows those before it: "stone chat ./examples/recipes -- bot" talks with it, and a
-// server offers it to the clients of OpenAI's protocols.
+// Bot answers a message, and remembers the earlier messages. You can chat with it using "stone chat ./examples/recipes -- bot",
+// and a server can offer it to clients of OpenAI's protocols.
 func Bot(m llm.Model) stone.Ashlar {
 	return agent.New("bot", Reply, m, agent.Config{
 		System:       agent.Say("You are the assistant of one person. Be brief."),

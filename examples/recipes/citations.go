@@ -15,7 +15,7 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// Facts are what a document says, each with the words that say it.
+// Facts are the facts in a document, each with the quote that states it.
 type Facts struct {
 	Facts []Fact `json:"facts"`
 }
@@ -31,8 +31,8 @@ var (
 	Quoted    = dag.NewType[int]("quoted")
 )
 
-// Citations extracts facts from a document. A quote that is not in the document is refused, and the model
-// is told which one.
+// Citations extracts facts from a document. If a quote is not in the document, the answer is rejected, and the model is told
+// which quote is wrong.
 func Citations(m llm.Model) stone.Ashlar {
 	return agent.New("extract", Extracted, m, agent.Config{
 		System:    agent.Say("You extract the facts of a document. Quote the passage that states each fact."),
@@ -41,7 +41,7 @@ func Citations(m llm.Model) stone.Ashlar {
 	})
 }
 
-// quoted counts the facts. It fails if a quote is not in the document; line breaks do not matter.
+// quoted returns the number of facts. It returns an error if a quote is not in the document, ignoring line breaks.
 func quoted(_ context.Context, d Text, f Facts) (int, error) {
 	text := strings.Join(strings.Fields(d.Text), " ")
 	for _, fact := range f.Facts {

@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Day is a day as somebody wrote it, and in ISO 8601.
+// Day is a date as somebody wrote it, and in ISO 8601.
 type Day struct {
 	Raw string `json:"raw"`
 	ISO string `json:"iso"`
 }
 
-// Guess is what a model makes of a day.
+// Guess is a model's interpretation of a date.
 type Guess struct {
 	ISO string `json:"iso" jsonschema:"YYYY-MM-DD"`
 }
@@ -33,8 +33,8 @@ var (
 	IsDay    = dag.NewType[bool]("is-day")
 )
 
-// Clean brings days into one form. Code does what code can; only the rest is asked of the model, and its
-// answers pass a gate. A row that nobody can read is lost, and the run says how many were.
+// Clean converts dates to a common format. Code converts the dates that it can read; only the others are sent to a model, whose
+// answers must pass a gate. Dates that cannot be read are lost, and the run reports how many.
 func Clean(m llm.Model) stone.Ashlar {
 	row := stone.Seq("row",
 		stone.Func("parse", RawDay, Parsed, func(_ context.Context, raw string) (Day, error) { return parseDay(raw), nil }),

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Summary is what the status page says of an incident.
+// Summary is the status page's description of an incident.
 type Summary struct {
 	Title  string `json:"title"`
 	Impact string `json:"impact"`
@@ -23,8 +23,8 @@ var (
 	Published = dag.NewType[string]("published")
 )
 
-// Incident summarises the log of an incident. A person approves it before it is published, from any
-// process: the run waits, for days if need be.
+// Incident summarises the log of an incident. A person must approve the summary before it is published, and can do so from any
+// process: the run waits, for days if necessary.
 func Incident(m llm.Model) stone.Ashlar {
 	return stone.Seq("incident",
 		agent.New("summarise", Drafted, m, agent.Config{
@@ -43,7 +43,7 @@ func Incident(m llm.Model) stone.Ashlar {
 	)
 }
 
-// publish returns what is published. Replace it by a request to your status page: a recorded step is never repeated.
+// publish returns the text that is published. Replace it by a request to your status page: a recorded step is never repeated.
 func publish(_ context.Context, s Summary) (string, error) {
 	return s.Title + ": " + s.Impact, nil
 }

@@ -23,7 +23,7 @@ type Passage struct {
 	Text   string `json:"text"`
 }
 
-// Sourced is an answer with the numbers of the passages that support it, from 1.
+// Sourced is an answer with the numbers, from 1, of the passages that support it.
 type Sourced struct {
 	Answer  string `json:"answer" jsonschema:"with [1] behind what passage 1 states; say so if no passage answers"`
 	Sources []int  `json:"sources"`
@@ -36,7 +36,7 @@ var (
 	Cited     = dag.NewType[int]("cited")
 )
 
-// RAG answers a question from the Markdown files below the current directory, with its sources.
+// RAG answers a question from the Markdown files below the current directory, and cites its sources.
 func RAG(m llm.Model) stone.Ashlar {
 	return stone.Seq("rag",
 		stone.Func("retrieve", Question, Retrieved, func(_ context.Context, q string) ([]Passage, error) {
@@ -46,7 +46,7 @@ func RAG(m llm.Model) stone.Ashlar {
 	)
 }
 
-// answer answers from the passages. It is refused if it cites one that it was not given.
+// answer answers from the passages. The answer is rejected if it cites a passage that the model was not given.
 func answer(m llm.Model) stone.Ashlar {
 	return agent.New("answer", Answered, m, agent.Config{
 		System: agent.Say("You answer from the passages alone, and cite them."),
@@ -68,7 +68,7 @@ func answer(m llm.Model) stone.Ashlar {
 	})
 }
 
-// retrieve returns the paragraphs that share the most words with a question. Replace it by your index.
+// retrieve returns the paragraphs that have the most words in common with a question. Replace it by a search in your index.
 func retrieve(files fs.FS, question string, most int) (found []Passage, err error) {
 	words := strings.FieldsFunc(strings.ToLower(question), notLetter)
 	score := map[Passage]int{}

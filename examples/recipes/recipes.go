@@ -1,8 +1,8 @@
-// Package recipes has programs that people often want, each in a file of its own: copy the file and change it.
+// Package recipes contains programs that people often need. Each is in a file of its own: copy the file and change it.
 //
 //	stone run ./examples/recipes --input '{"text": "…"}' -- citations
 //
-// Each takes its model as a value, so that recipes_test.go runs all of them with a scripted one.
+// Each recipe takes its model as an argument, so that recipes_test.go can run all of them with a scripted model.
 package recipes
 
 import (
@@ -23,7 +23,7 @@ var recipes = map[string]func(llm.Model) stone.Ashlar{
 	"research": Research, "review": Review, "translate": Translate,
 }
 
-// Pipeline returns the recipe of a name, with the model of the settings.
+// Pipeline returns the recipe with a name. It uses the model that the settings select.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(recipes)), ", ")
 	if len(args) != 1 || recipes[args[0]] == nil {
@@ -32,5 +32,5 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return recipes[args[0]](cli.DefaultModel()), nil
 }
 
-// Unsupported is the kind of failure of an answer that says what its sources do not.
+// Unsupported is the failure kind of an answer that its sources do not support.
 const Unsupported kind.Kind = "unsupported"

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Stats are the numbers of a night by name, such as {"errors": 12}.
+// Stats are the numbers of one night, by name, such as {"errors": 12}.
 type Stats struct {
 	Today     map[string]float64 `json:"today"`
 	Yesterday map[string]float64 `json:"yesterday"`
@@ -28,7 +28,7 @@ var (
 	Numbers  = dag.NewType[int]("numbers")
 )
 
-// Report writes the report of a night. Code computes every number; a report that states another one is refused.
+// Report writes the report of a night. All numbers are computed by code; a report that contains any other number is rejected.
 func Report(m llm.Model) stone.Ashlar {
 	return stone.Seq("report",
 		stone.Func("compare", Measured, Compared, compare),
@@ -55,7 +55,7 @@ func compare(_ context.Context, s Stats) (string, error) {
 
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// numbers counts the numbers of a report. It fails if one is not in the table.
+// numbers returns how many numbers a report contains. It returns an error if one of them is not in the table.
 func numbers(_ context.Context, table string, report agent.Text) (int, error) {
 	known := map[float64]bool{}
 	for _, n := range number.FindAllString(table, -1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Queries are what to search for.
+// Queries are the texts to search for.
 type Queries struct {
 	Queries []string `json:"queries" jsonschema:"three to five, each about another side of the question"`
 }
@@ -27,11 +27,11 @@ var (
 	Found   = dag.NewType[[]Passage]("found")
 )
 
-// patience bounds a search.
+// patience is the time limit of a search.
 const patience = 30 * time.Second
 
-// Research plans searches, makes them at once, and answers from what they found, with its sources. Searches
-// go to SEARCH_URL, a SearXNG server with the format json; a lost search does not end the run.
+// Research plans searches, executes them concurrently, and answers from the results, with sources. Searches are sent to
+// SEARCH_URL, a SearXNG server with the format json enabled. A search that fails does not end the run.
 func Research(m llm.Model) stone.Ashlar { return research(m, searxng) }
 
 func research(m llm.Model, search func(context.Context, string) ([]Passage, error)) stone.Ashlar {
@@ -57,7 +57,7 @@ func research(m llm.Model, search func(context.Context, string) ([]Passage, erro
 	)
 }
 
-// searxng asks a SearXNG server.
+// searxng sends a query to a SearXNG server.
 func searxng(ctx context.Context, query string) ([]Passage, error) {
 	base := os.Getenv("SEARCH_URL")
 	if base == "" {

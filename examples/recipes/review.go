@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// FileDiff is the change of a file, in unified format.
+// FileDiff is the change to a file, in unified diff format.
 type FileDiff struct {
 	File string `json:"file"`
 	Diff string `json:"diff"`
@@ -41,8 +41,8 @@ var (
 	OnLines     = dag.NewType[int]("on-lines")
 )
 
-// Review reviews the diff of a pull request, file by file at once, and lists bugs first. A comment on a
-// line that was not added is refused.
+// Review reviews the diff of a pull request. Files are reviewed concurrently, and bugs are listed first. A comment on a line that
+// was not added is rejected.
 func Review(m llm.Model) stone.Ashlar {
 	file := stone.Seq("file",
 		agent.New("comment", Commented, m, agent.Config{
@@ -97,7 +97,7 @@ func added(diff string, line func(n int)) {
 	}
 }
 
-// numbered tells the model which lines it may comment on.
+// numbered returns the diff with line numbers, so that the model knows on which lines it may comment.
 func numbered(diff string) string {
 	var lines []string
 	added(diff, func(n int) { lines = append(lines, strconv.Itoa(n)) })

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Verdict is what the judge thinks of a translation.
+// Verdict is a judge's opinion of a translation.
 type Verdict struct {
 	Score int    `json:"score" minimum:"0" maximum:"10" jsonschema:"10: nothing is wrong, missing or added"`
 	Fault string `json:"fault,omitempty" jsonschema:"the worst fault, and a correction"`
@@ -22,11 +22,11 @@ var (
 	Passed     = dag.NewType[bool]("passed")
 )
 
-// goodEnough is the score from which a translation is taken.
+// goodEnough is the minimum score of an accepted translation.
 const goodEnough = 8
 
-// Translate translates a text into English. A second agent judges it; the translator is told its worst fault, and tries
-// again, three times at most.
+// Translate translates a text into English. A second agent judges the translation. The translator is told the worst fault and
+// tries again, up to three times.
 func Translate(m llm.Model) stone.Ashlar {
 	judge := stone.Seq("judge",
 		agent.New("grade", Judged, m, agent.Config{

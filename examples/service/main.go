@@ -1,6 +1,6 @@
-// Command service is an HTTP service that embeds Stone: its own page, and the API of package
-// serve, over one pipeline and one SQLite file. At its start it resumes the runs that can
-// continue. At SIGTERM running steps finish and are recorded, and it stops.
+// Command service is an HTTP service that embeds Stone. It serves a page of its own and the API of package serve, with one
+// pipeline and one SQLite file. When the service starts, it resumes the runs that can continue. On SIGTERM, running steps finish
+// and are recorded, and then the service exits.
 //
 //	go run ./examples/service -db runs.db
 //	curl -X PUT --json '{"pipeline": "page", "input": "Marble"}' localhost:8080/v1/runs/marble
@@ -73,7 +73,7 @@ func run() (err error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener); cancel() }()
-	s.Run(stop) // resumes runs; at a signal running steps finish, and no new ones start
+	s.Run(stop) // resumes runs; on a signal, running steps finish and no new ones start
 	err = server.Shutdown(context.Background())
 	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)

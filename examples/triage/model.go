@@ -9,7 +9,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// chooseModel takes the model that STONE_MODEL names, or the script, which knows the sample only.
+// chooseModel returns the model named by STONE_MODEL. Without it, chooseModel returns a scripted model, which can handle only the
+// sample.
 func chooseModel() llm.Model {
 	if os.Getenv("STONE_MODEL") != "" {
 		return cli.DefaultModel()
@@ -17,7 +18,7 @@ func chooseModel() llm.Model {
 	return script.Func(scripted)
 }
 
-// scripted answers by the request alone, so that a resumed run gets the same answers.
+// scripted returns an answer that depends only on the request, so that a resumed run receives the same answers.
 func scripted(_ int, req *llm.Request) script.Answer {
 	last := req.Messages[len(req.Messages)-1].Text()
 	switch twice := strings.Contains(req.Messages[0].Text(), "charged twice"); {

@@ -1,6 +1,5 @@
-// Package triage answers support tickets. It reads them from a file of JSON lines, has a model
-// classify each one, lets an agent look orders up and pay refunds, each of which a person
-// approves, and reports in CSV.
+// Package triage answers support tickets. It reads the tickets from a file of JSON Lines. A model classifies each ticket, and an
+// agent looks up orders and pays refunds, each of which a person must approve. The result is a report in CSV.
 //
 //	go run ./cmd/stone run ./examples/triage     # a sample, and a scripted model
 //	OPENAI_API_KEY=… STONE_MODEL=gpt-5-mini go run ./cmd/stone run ./examples/triage -- tickets.jsonl
@@ -70,7 +69,7 @@ func handle(m llm.Model) stone.Ashlar {
 	)
 }
 
-// classify is a call: the model is told the type of the answer.
+// classify is a call: the model is told which type the answer must have.
 func classify(m llm.Model) stone.Ashlar {
 	classifier := model.New(call.Metadata{ID: "model/classifier"}, model.Config{Model: m, Prompt: "You classify support tickets."})
 	return call.New("classify", Classified, call.Spec{
@@ -80,7 +79,7 @@ func classify(m llm.Model) stone.Ashlar {
 	})
 }
 
-// settle is an agent. A person approves each refund.
+// settle is an agent. A person must approve each refund.
 func settle(m llm.Model) stone.Ashlar {
 	return agent.New("settle", Outcomes, m, agent.Config{
 		System: agent.Say("You answer tickets about orders. Look the order up, never guess. Refund what was charged too much."),
@@ -118,7 +117,7 @@ type refundInput struct {
 	Amount float64 `json:"amount" jsonschema:"at most what was charged too much"`
 }
 
-// The function checks the limit, whatever the model says and whoever approves it.
+// The function itself checks the limit, whatever the model requests and whoever approves it.
 var refund = tool.Func("refund", "Pays money back.", func(_ context.Context, in refundInput) (string, error) {
 	if o := orders[in.Order]; in.Amount <= 0 || in.Amount > o.Charged-o.Price {
 		return "", fmt.Errorf("order %d was charged %.2f too much: refund that at most", in.Order, o.Charged-o.Price)

@@ -1,6 +1,6 @@
-// Command web is a page that chats with an agent over the AI SDK, in one process and one SQLite file.
-// A reload of the page, or the end of the process, does not end a turn. A scripted model takes the
-// place of a real one, so that the example needs no key.
+// Command web serves a page on which a person can chat with an agent over the AI SDK, using one process and one SQLite file. A
+// turn survives a reload of the page and a restart of the process. A scripted model replaces a real one, so the example needs no
+// key.
 //
 //	npm ci --prefix testdata/peers
 //	go run ./examples/web
@@ -41,7 +41,7 @@ var (
 	answer  = dag.NewType[agent.Text]("answer")
 )
 
-// mason answers, orders stone if a person approves, and knows the conversation.
+// mason is an agent that answers messages, remembers the conversation, and orders stone if a person approves.
 func mason(model llm.Model) stone.Ashlar {
 	type order struct {
 		Stone string `json:"stone"`
@@ -57,7 +57,7 @@ func mason(model llm.Model) stone.Ashlar {
 	}).Describe("Answers questions about stone, and orders it.")
 }
 
-// scripted is a model that writes slowly.
+// scripted is a scripted model that writes slowly.
 type scripted struct{ pause time.Duration }
 
 func (m scripted) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
@@ -117,7 +117,7 @@ func run() (err error) {
 	mux.HandleFunc("GET /web", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
 	files := http.StripPrefix("/modules", http.FileServer(http.Dir(*modules)))
 	mux.HandleFunc("GET /modules/", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-cache") // a browser would keep them the longer, the older they are
+		w.Header().Set("Cache-Control", "no-cache") // without this, a browser caches files longer the older they are
 		files.ServeHTTP(w, r)
 	})
 	listener, err := net.Listen("tcp", *address)

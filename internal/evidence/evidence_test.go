@@ -177,7 +177,7 @@ func TestForgedSeal(t *testing.T) {
 		}
 		l.Record.Step.Sum[0]++
 		other, err := l.text()
-		if r := forge(string(one), string(other)); err != nil || !strings.Contains(fmt.Sprint(r.Problems), "another result than its sum says") {
+		if r := forge(string(one), string(other)); err != nil || !strings.Contains(fmt.Sprint(r.Problems), "does not match its checksum") {
 			t.Errorf("%s: %q, %v", l.name(), r.Problems, err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestOtherFile(t *testing.T) {
 		t.Errorf("%d problems of 1,000 strange lines, want %d", len(r.Problems), maxStrange)
 	}
 	for _, text := range []string{"", "a\nb\n", "{\"a\":1}\n", strings.Repeat("\x00\n", 1e5)} {
-		if r, err := Verify(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "no file of evidence") {
+		if r, err := Verify(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "not an evidence file") {
 			t.Errorf("%.9q: %v, %.200q", text, err, r.Problems)
 		}
 	}

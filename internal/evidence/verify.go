@@ -34,7 +34,7 @@ func Verify(r io.Reader) (Report, error) {
 		}
 		if len(text) == 0 {
 			if v.seal == nil && v.entries == nil {
-				return Report{}, errors.New("it is no file of evidence: no line is one of `stone export --as evidence`")
+				return Report{}, errors.New("it is not an evidence file: no line was written by `stone export --as evidence`")
 			}
 			v.compare()
 			return v.Report, nil
@@ -64,13 +64,13 @@ func (v *verifier) line(text []byte) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil || l == (line{}) {
 		if v.strange++; v.strange <= maxStrange {
-			v.problem("changed: line %d is not a line of evidence", v.lines)
+			v.problem("changed: line %d is not an evidence line", v.lines)
 		}
 		return
 	}
 	name := l.name()
 	if own, err := l.text(); err != nil || !bytes.Equal(own, text) {
-		v.problem("changed: %s is not written as export writes it", name)
+		v.problem("changed: %s is not in the form that export writes", name)
 	}
 	if l.Seal != nil && v.seal == nil {
 		if v.seal, v.Sum = l.Seal, l.Seal.Sum; sum(l.Seal.Lines) != v.Sum {
@@ -92,7 +92,7 @@ func (v *verifier) line(text []byte) {
 	case l.Record != nil:
 		v.Records++
 		if s := l.Record; s.Result != nil && (s.Result.Seal() != s.Result.Sum || s.Step.Sum != s.Result.Sum) {
-			v.problem("changed: %s has another result than its sum says", name)
+			v.problem("changed: the result of %s does not match its checksum", name)
 		}
 	case l.Node != nil:
 		v.Nodes++

@@ -51,7 +51,7 @@ func Parse(text string) (out Filter, err error) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := pattern.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, fmt.Errorf("the filter cannot be read from %s on: close the quotes", strings.TrimSpace(rest))
+			return nil, fmt.Errorf("the filter has an unclosed quote at %s: close it", strings.TrimSpace(rest))
 		}
 		if blank.MatchString(m[2]) && m[1] == "" {
 			return nil, fmt.Errorf("the filter has no value after %s, or quotes that are not closed", m[2])
@@ -67,7 +67,7 @@ func Parse(text string) (out Filter, err error) {
 			}
 		}
 		if w.Name != "" && !slices.Contains(names, w.Name) {
-			return nil, fmt.Errorf("no filter has the name %q, want %s; text with a colon stands in quotes%s", w.Name, strings.Join(names, ", "), suggest.Hint(w.Name, slices.Values(names)))
+			return nil, fmt.Errorf("unknown filter %q: want %s; put text with a colon in quotes%s", w.Name, strings.Join(names, ", "), suggest.Hint(w.Name, slices.Values(names)))
 		}
 		out = append(out, w)
 	}
@@ -141,7 +141,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 		case "state":
 			for _, state := range strings.Split(w.Value, ",") {
 				if !slices.ContainsFunc(view.States, func(s journal.State) bool { return string(s) == state }) {
-					return nil, fmt.Errorf("no run has the state %q: want %v", state, view.States)
+					return nil, fmt.Errorf("unknown state %q: want one of %v", state, view.States)
 				}
 				out.Add("state", state)
 			}
@@ -153,7 +153,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 			out.Set("label."+name, value)
 		case "usd":
 			if usd, err := strconv.ParseFloat(w.Value, 64); err != nil || !(usd >= 0) || math.IsInf(usd, 1) {
-				return nil, fmt.Errorf("%q is not an amount of USD: want a number, as usd>0.5", w.Value)
+				return nil, fmt.Errorf("%q is not an amount of USD: want a number, such as usd>0.5", w.Value)
 			}
 			out.Set("min-usd", w.Value)
 		case "since", "until":
@@ -194,7 +194,7 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 			return now.Add(-time.Duration(age) * units[text[n]]), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time: want an age such as 30m, 12h, 1d or 2w, today, a day such as %s, or a time as in RFC 3339", text, now.UTC().Format(time.DateOnly))
+	return time.Time{}, fmt.Errorf("%q is not a time: want an age such as 30m, 12h, 1d or 2w, today, a day such as %s, or a time in the format of RFC 3339", text, now.UTC().Format(time.DateOnly))
 }
 
 // MaxPage is the maximum number of runs that a page can contain.

@@ -44,9 +44,9 @@ func TestFilter(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"stat:failed":               "did you mean state?",
-		"state:faild":               `no run has the state "faild"`,
+		"state:faild":               `unknown state "faild"`,
 		`pipeline:"x`:               "quotes that are not closed",
-		`"x`:                        "close the quotes",
+		`"x`:                        "has an unclosed quote",
 		"pipeline: x":               "no value after pipeline:",
 		"label:team":                "want label:NAME=VALUE",
 		"usd>much":                  "not an amount of USD",

@@ -60,7 +60,7 @@ type Wait struct {
 func (w Wait) String() string {
 	s := fmt.Sprintf("waiting for %v: %s", w.Elapsed.Round(time.Second), w.Reason)
 	if w.Ahead > 0 {
-		s += fmt.Sprintf("; %d requests are before it", w.Ahead)
+		s += fmt.Sprintf("; %d requests are ahead of it", w.Ahead)
 	}
 	return s
 }
@@ -190,7 +190,7 @@ func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, reason := l.mayStart(w.tokens, time.Now(), planned)
-	return Wait{Reason: cmp.Or(reason, "others are before it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
+	return Wait{Reason: cmp.Or(reason, "others are ahead of it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
 // remove removes a waiter that has given up from its queue, and calls advance, because the timer may have been set for this

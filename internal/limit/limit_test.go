@@ -415,8 +415,8 @@ func TestWaiting(t *testing.T) {
 			t.Error(err)
 		}
 		got := strings.Join(said, "\n")
-		if want := "waiting for 25s: at most 1 requests a minute; 1 requests are before it\n" +
-			"waiting for 50s: at most 1 requests a minute; 1 requests are before it\n" +
+		if want := "waiting for 25s: at most 1 requests a minute; 1 requests are ahead of it\n" +
+			"waiting for 50s: at most 1 requests a minute; 1 requests are ahead of it\n" +
 			"waiting for 1m15s: at most 1 requests a minute\n" +
 			"waiting for 1m40s: at most 1 requests a minute"; got != want {
 			t.Errorf("said\n%s\nwant\n%s", got, want)

@@ -138,7 +138,7 @@ func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 		at = at.Add(time.Duration(l.ahead(w)/n) * time.Minute)
 	}
 	if reason == "" {
-		reason = "others are before it"
+		reason = "others are ahead of it"
 	}
 	return at, reason
 }

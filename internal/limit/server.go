@@ -116,7 +116,7 @@ func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, stri
 		s.probe, s.careful = nil, false
 	}
 	if s.probe != nil && s.others.After(at) {
-		at, reason = s.others, "one request tries whether the server accepts requests again"
+		at, reason = s.others, "one request is testing whether the server accepts requests again"
 	}
 	for _, q := range []struct {
 		of     *quota

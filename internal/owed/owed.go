@@ -35,7 +35,7 @@ type Store interface {
 }
 
 // ErrFull means that a run already has MostReceivers receivers.
-var ErrFull = errors.New("the run has as many receivers as it may have: remove one")
+var ErrFull = errors.New("the run has the maximum number of receivers: remove one")
 
 const (
 	// MostReceivers is the maximum number of receivers of a run.

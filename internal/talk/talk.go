@@ -155,7 +155,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	given = Given{}
 	switch {
 	case len(req.Tools) > 0 && !takesTools:
-		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s does not accept client tools: leave them out, or publish an agent with tool.ClientTools", m.Name)
 	case len(req.Tools) > 0:
 		if given[tools], err = json.Marshal(req.Tools); err != nil {
 			return nil, nil, err
@@ -233,10 +233,10 @@ func transcript(all []llm.Message) (string, error) {
 	for i := range all {
 		m := &all[i]
 		if len(m.Media()) > 0 {
-			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out, or publish an agent with agent.MediaOf")
+			return "", wrong("input", "unsupported_content", "the model accepts only text: leave pictures and files out, or publish an agent with agent.MediaOf")
 		}
 		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
-			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
+			return "", wrong("input", "unsupported_content", "the model does not call client tools: leave calls and their results out")
 		}
 		said := m.Text()
 		if len(all) > 1 {

@@ -147,7 +147,7 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 	if names := slices.Sorted(maps.Keys(given)); len(names) > 0 {
 		name := names[0]
 		if slices.ContainsFunc(Inputs(p), func(in Input) bool { return in.Type.Name() == name }) {
-			return d, fmt.Errorf("%q is not an input: the run or its server makes it: leave it out", name)
+			return d, fmt.Errorf("%q is not an input: the run or its server sets it: leave it out", name)
 		}
 		return d, unknown(name, inputs)
 	}

@@ -66,7 +66,7 @@ func TestReadInput(t *testing.T) {
 		{"one, by name", one, "", `{"ticket":{"text":"a"}}`, `ticket {"text":"a"}`},
 		{"inner", given, note.Schema().String(), `"n"`, `note "n"`},
 		{"inner, forged", more, `{"additionalProperties":false,"properties":{"note":{"type":"string"},"text":` + text.Schema().String() + `},"required":["note"],"type":"object"}`,
-			`{"note":"n","ticket":{"text":"I may."}}`, `"ticket" is not an input: the run or its server makes it: leave it out`},
+			`{"note":"n","ticket":{"text":"I may."}}`, `"ticket" is not an input: the run or its server sets it: leave it out`},
 		{"inner, not forged", more, "", `"n"`, `note "n"`},
 		{"two, unknown", two, "", `{"ticket":{"text":"a"},"nota":1}`, `the pipeline has no input "nota": did you mean "note"?`},
 		{"two, no object", two, "", `[]`, `the input: want an object with "note" (optional), "ticket"`},

@@ -24,7 +24,7 @@ const making = time.Minute
 
 // errUnknown is the error that mark returns for a file that cannot be distinguished from a replacement, and is therefore not
 // trusted.
-var errUnknown = errors.New("the file system does not tell a file from one that replaces it: name the file, or add --trust")
+var errUnknown = errors.New("the file system cannot distinguish a file from its replacement: name the file, or add --trust")
 
 // mark returns a text that describes a file without its contents: its identity, whether other users can write it or its directory,
 // and the target of a symbolic link.

@@ -128,7 +128,7 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // CheckTools checks the tools of a client. It sets an empty schema for tools without arguments.
 func CheckTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
-		return fmt.Errorf("tools: %d are too many: send at most %d", len(tools), maxTools)
+		return fmt.Errorf("tools: got %d, want at most %d", len(tools), maxTools)
 	}
 	names := map[string]bool{}
 	for i := range tools {
@@ -168,7 +168,7 @@ func Listener(ctx context.Context) func([]Part) {
 }
 
 // ErrNothing is the error for a request without a message or an answer.
-var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
+var ErrNothing = errors.New("the request has no new message: end it with a user message, or answer the open questions")
 
 // mark separates the ID of a run from the rest of an ID. No run ID contains it.
 const mark = "~"

@@ -131,7 +131,7 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !public(at.Addr()) {
-		return errors.New("its address is not of the public Internet: receivers in private networks must be configured as private")
+		return errors.New("its address is not public: receivers in private networks must be configured as private")
 	}
 	return nil
 }

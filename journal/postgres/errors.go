@@ -102,13 +102,13 @@ func (d *database) Explain(err error) error {
 		case invalidPassword, noAuthorization:
 			what = "refuses the user: check the user and the password of its address, and pg_hba.conf"
 		case noDatabase:
-			what = "does not exist: make it with createdb, or name another one"
+			what = "does not exist: create it with createdb, or name another database"
 		case noPermission:
-			what = "lacks a permission: grant CREATE on the database to make the tables, and their use afterwards"
+			what = "lacks a permission: grant CREATE on the database to create the tables, and access to the tables afterwards"
 		case tooManyConnection:
-			what = "has no free connections: raise max_connections, or put a pooler before it"
+			what = "has no free connections: raise max_connections, or use a connection pooler"
 		case diskFull:
-			what = "has no space left: make room on its disk"
+			what = "has no space left: free some space on its disk"
 		case readOnly:
 			what = "is read-only: name the primary server"
 		case terminated, crashed, cannotConnectNow:
@@ -119,9 +119,9 @@ func (d *database) Explain(err error) error {
 			what = "failed"
 		}
 	} else if untrusted(err) {
-		what = "shows a certificate that cannot be verified: set sslrootcert to its CA, and name the host as the certificate does"
+		what = "presents a certificate that cannot be verified: set sslrootcert to its CA, and use the host name of the certificate"
 	} else if disconnected(err) {
-		what = "does not answer: check that the server runs and can be reached"
+		what = "does not answer: check that the server is running and reachable"
 	}
 	if what == "" {
 		return err

@@ -139,7 +139,7 @@ func TestCloseWithoutServer(t *testing.T) {
 			return work(new(atomic.Int64))(ctx)
 		})
 	}
-	if err == nil || !strings.Contains(err.Error(), "does not answer: check that the server runs") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(err.Error(), "does not answer: check that the server is running") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a result without a server: %v", err)
 	}
 	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "lost results: 1") {

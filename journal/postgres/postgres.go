@@ -149,7 +149,7 @@ func (d *database) suits(ctx context.Context) error {
 	case found[0][0] == "off":
 		return fmt.Errorf("%s has synchronous_commit off, which loses acknowledged steps: set it on for this user", d.name)
 	case found[0][1] != "UTF8":
-		return fmt.Errorf("%s has the encoding %s: make one with the encoding UTF8", d.name, found[0][1])
+		return fmt.Errorf("%s has the encoding %s: create the database with the encoding UTF8", d.name, found[0][1])
 	}
 	return nil
 }

@@ -86,9 +86,9 @@ func TestErrors(t *testing.T) {
 	fast := Options{Retry: 100 * time.Millisecond}
 	for name, c := range map[string]struct{ address, want string }{
 		"no address":  {"postgres://u:" + password + "@%zz/n", "the address of the database cannot be read"},
-		"no server":   {"postgres://u:" + password + "@127.0.0.1:1/n?connect_timeout=1", "database postgres://u@127.0.0.1:1/n does not answer: check that the server runs"},
+		"no server":   {"postgres://u:" + password + "@127.0.0.1:1/n?connect_timeout=1", "database postgres://u@127.0.0.1:1/n does not answer: check that the server is running"},
 		"no settings": {"host=127.0.0.1 port=1 user=u dbname=n sslmode=none password=" + password, "the address of the database cannot be read"},
-		"no database": {strings.Replace(secret("stone"), "/stone_", "/none_", 1), "does not exist: make it with createdb"},
+		"no database": {strings.Replace(secret("stone"), "/stone_", "/none_", 1), "does not exist: create it with createdb"},
 		"no user":     {secret("nobody"), "refuses the user: check the user and the password"},
 		"no right":    {secret("stranger"), "lacks a permission: grant CREATE on the database"},
 	} {

@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 		return stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 	}
 	_, err = run()
-	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {
+	if err == nil || !strings.Contains(err.Error(), "has no space left: free some space on its disk") {
 		t.Fatalf("Run on a full disk: %v, want an error about the full disk", err)
 	}
 	steps, err := db.Steps(t.Context(), "r")
@@ -96,7 +96,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 		_, err = db.Steps(t.Context(), "r")
 		err = errors.Join(err, db.Close())
 	}
-	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {
+	if err == nil || !strings.Contains(err.Error(), "has no space left: free some space on its disk") {
 		t.Errorf("on a full disk: %v, want an error about the full disk", err)
 	}
 }

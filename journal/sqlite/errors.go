@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-const noSpace = "has no space left: make room on its disk"
+const noSpace = "has no space left: free some space on its disk"
 
 // Passing implements [log.Database].
 func (f *file) Passing(err error) bool {

@@ -136,7 +136,7 @@ func TestFailedWrites(t *testing.T) {
 		want string
 	}{
 		{"locked", func(t *testing.T, db *DB) func() { return lock(t, db.file.name) }, "is locked: end the program"},
-		{"disk full", full, "has no space left: make room on its disk"},
+		{"disk full", full, "has no space left: free some space on its disk"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond, Lease: time.Minute})

@@ -21,7 +21,7 @@ import (
 // Source: Google, Gemini API reference, "Embeddings".
 func NewEmbedder(c Config) llm.Embedder {
 	if c.MaxTokens != 0 || c.NoStream || c.Repetition != nil {
-		return embedder(c, errors.New("an embedder has no MaxTokens, NoStream and Repetition"))
+		return embedder(c, errors.New("an embedder does not support MaxTokens, NoStream and Repetition"))
 	}
 	return embedder(c, nil)
 }

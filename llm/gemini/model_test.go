@@ -153,7 +153,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("error %v, want one of the provider that can be retried", err)
 	}
 	for want, run := range map[string]func() error{
-		`gemini: message 1: the result of the tool call "x", which no earlier message makes`: func() error {
+		`gemini: message 1: it has the result of the tool call "x", but no earlier message makes that call`: func() error {
 			return ask(gemini.Config{}, &llm.Request{Model: "m", Messages: []llm.Message{llm.User("a"), llm.ToolResult("x", "b")}}, nil)
 		},
 		`gemini: message 0: unknown role "robot": use system, user, assistant or tool`: func() error {

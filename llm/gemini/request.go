@@ -96,7 +96,7 @@ func conversation(messages []llm.Message, instruction string) (system string, tu
 		case llm.RoleTool:
 			call, ok := asked[m.CallID]
 			if !ok {
-				return "", nil, fmt.Errorf("message %d: the result of the tool call %q, which no earlier message makes", i, m.CallID)
+				return "", nil, fmt.Errorf("message %d: it has the result of the tool call %q, but no earlier message makes that call", i, m.CallID)
 			}
 			parts = []any{resultPart(m, call)}
 		}

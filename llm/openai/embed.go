@@ -27,7 +27,7 @@ func NewEmbedder(c Config) llm.Embedder {
 	s := c.setup()
 	s.Endpoint, s.Reserved = "/embeddings", []string{"model", "input"}
 	if c.Protocol != "" || c.MaxTokens != 0 || c.MaxTokensField != "" || c.ThinkTags != "" || c.Stateful || c.Repetition != nil {
-		s.Fault = errors.New("an embedder has no Protocol, MaxTokens, MaxTokensField, ThinkTags, Stateful and Repetition")
+		s.Fault = errors.New("an embedder does not support Protocol, MaxTokens, MaxTokensField, ThinkTags, Stateful and Repetition")
 	}
 	s.Defaults()
 	own := s.Own()

@@ -78,7 +78,7 @@ func TestEmbedForms(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"data":[{"index":1,"embedding":[3,4]},{"index":0,"embedding":[1,2]}]}`: "[[1 2] [3 4]]",
 		`{"data":[{"embedding":[1,2]},{"embedding":"` + packed + `"}]}`:          "[[1 2] [1.5 -2]]",
-		`{"data":[{"embedding":[1,2]}]}`:                                         "!1 vectors for 2 texts",
+		`{"data":[{"embedding":[1,2]}]}`:                                         "!got 1 vectors for 2 texts",
 		`{"data":[{"index":5,"embedding":[1]},{"index":0,"embedding":[1]}]}`:     "!the index 5",
 		`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`:     "!the index 0",
 		`{"data":[{"embedding":[1,2]},{"embedding":[1]}]}`:                       "!vector 2 has 1 numbers",
@@ -140,7 +140,7 @@ func TestEmbedFailures(t *testing.T) {
 	}
 	for want, c := range map[string]openai.Config{
 		"no Model":                         {URL: "http://h"},
-		"an embedder has no":               {Model: "m", URL: "http://h", Stateful: true},
+		"an embedder does not support":     {Model: "m", URL: "http://h", Stateful: true},
 		"Extra must not set input":         {Model: "m", URL: "http://h", Extra: map[string]any{"input": 1}},
 		"no key for https://api.openai.co": {Model: "m"},
 	} {

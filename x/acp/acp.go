@@ -51,7 +51,7 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 		return err
 	}
 	if len(all) == 0 {
-		return errors.New("acp: there is no pipeline to talk with: name one")
+		return errors.New("acp: there is no pipeline to talk to: name one")
 	}
 	a := &agent{name: rand.Text(), api: inside.As(of, serve.Principal{By: by, Interactive: true}), sessions: map[sdk.SessionId]*session{}}
 	for _, p := range all {

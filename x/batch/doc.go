@@ -10,7 +10,7 @@
 // batch has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent
 // directly.
 //
-// A program with cli.Main has the flag --batch with [Part], and a server with serve.Config.Batches.
+// With [Part], a program that calls cli.Main has the flag --batch, and a server can set serve.Config.Batches.
 //
 // # Nothing is paid twice
 //

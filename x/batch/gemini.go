@@ -228,7 +228,7 @@ type vectors struct {
 	counted bool // whether the provider has counted all tokens
 }
 
-// add adds the answer to a text, such as "0/64".
+// add adds the answer for a text. The name of the text, such as "0/64", contains its index and the number of texts.
 func (v *vectors) add(text string, data json.RawMessage) error {
 	var at int
 	if _, err := fmt.Sscanf(text, "%d/%d", &at, &v.most); err != nil {

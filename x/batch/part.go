@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Part lets programs with cli.Main, and servers with serve.Config.Batches, run pipelines in batches.
+// Part lets programs that call cli.Main, and servers that set serve.Config.Batches, run pipelines in batches.
 var Part = &batches.Sender{
 	Run: func(ctx context.Context, p stone.Ashlar, run stone.Config, of batches.Config) (stone.Result, error) {
 		return Run(ctx, p, run, configOf(of))

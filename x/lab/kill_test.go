@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // victim evaluates the recorded runs of a database. Its server writes each request into a ledger.

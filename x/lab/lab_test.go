@@ -18,13 +18,13 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/step"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/x/lab"
 )
 

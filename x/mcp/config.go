@@ -122,7 +122,7 @@ func (c Config) complete() (Config, error) {
 		c.Name = cmp.Or(c.Name, "server")
 	}
 	if ways != 1 {
-		return c, fmt.Errorf("mcp: the Config says %d ways to the server: set one of Command, URL and Transport", ways)
+		return c, fmt.Errorf("mcp: the Config sets %d of Command, URL and Transport: set one", ways)
 	}
 	if c.OAuth != nil && (c.URL == "" || c.OAuth.Load == nil || c.OAuth.Save == nil) {
 		return c, fmt.Errorf("mcp: the OAuth of %q needs URL, and Load and Save to keep the tokens", c.Name)
@@ -131,7 +131,7 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("mcp: the Config of %q has an unknown Protocol %q: want one of %s", c.Name, c.Protocol, strings.Join(versions, ", "))
 	}
 	if c.StartTimeout < 0 || c.Timeout < 0 || c.Idle < 0 || c.MaxText < 0 || c.MaxData < 0 {
-		return c, fmt.Errorf("mcp: the Config of %q has a negative bound: want zero for the default", c.Name)
+		return c, fmt.Errorf("mcp: the Config of %q has a negative limit: want zero for the default", c.Name)
 	}
 	c.StartTimeout = cmp.Or(c.StartTimeout, defaultStartTimeout)
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)

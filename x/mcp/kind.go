@@ -87,7 +87,7 @@ func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
 		s.client = r.Secret(m, "secret")
 		m.At("scopes").Texts(&o.Scopes)
 		if s.client != (kinds.Secret{}) && o.Client == "" {
-			m.Fault(form.Invalid, "a secret belongs to a client: add its id")
+			m.Fault(form.Invalid, "a secret needs a client: add the client's id")
 		}
 		o.Load, o.Save = tokens(r.Dir, s.name)
 		s.cfg.OAuth = o

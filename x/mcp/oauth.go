@@ -216,7 +216,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	}
 	back, err := newCallback(show)
 	if err != nil {
-		return fmt.Errorf("mcp: no port for the answer of the browser: %w", err)
+		return fmt.Errorf("mcp: cannot listen for the browser's answer: %w", err)
 	}
 	defer back.close()
 	if deadline, ok := ctx.Deadline(); ok {

@@ -247,14 +247,14 @@ func TestStartErrors(t *testing.T) {
 		want string
 		is   error
 	}{
-		{"crash", crash, `mcp: the server "peer" did not start: the command ended: exit status 3; it said: cannot log in with [redacted]`, nil},
+		{"crash", crash, `mcp: the server "peer" did not start: the command exited: exit status 3; it said: cannot log in with [redacted]`, nil},
 		{"mute", mute, `mcp: the server "peer" did not start: no answer within 100ms: context deadline exceeded`, context.DeadlineExceeded},
 		{"no command", Config{Command: []string{"stone-no-such-server"}}, `mcp: the server "stone-no-such-server" did not start: exec: "stone-no-such-server": executable file not found in $PATH`, nil},
 		{"no folder", folder, `mcp: the server "peer" did not start: stat /does/not/exist: no such file or directory`, os.ErrNotExist},
-		{"nothing", Config{}, `mcp: the Config says 0 ways to the server: set one of Command, URL and Transport`, nil},
-		{"both", Config{Command: []string{"a"}, URL: "http://b"}, `mcp: the Config says 2 ways to the server: set one of Command, URL and Transport`, nil},
+		{"nothing", Config{}, `mcp: the Config sets 0 of Command, URL and Transport: set one`, nil},
+		{"both", Config{Command: []string{"a"}, URL: "http://b"}, `mcp: the Config sets 2 of Command, URL and Transport: set one`, nil},
 		{"bad URL", Config{URL: "ftp://key@host"}, `mcp: Config.URL is not an http or https URL with a host`, nil},
-		{"bound", Config{URL: "http://host", Timeout: -1}, `mcp: the Config of "host" has a negative bound: want zero for the default`, nil},
+		{"bound", Config{URL: "http://host", Timeout: -1}, `mcp: the Config of "host" has a negative limit: want zero for the default`, nil},
 		{"refused", Config{URL: "http://127.0.0.1:1/secret-path?key=hunter22", Header: map[string]llm.Secret{"Authorization": "Bearer abcdef"}},
 			`mcp: the server "127.0.0.1:1" did not start: calling "initialize": sending "initialize": rejected by transport: Post "http://127.0.0.1:1/[redacted]": dial tcp 127.0.0.1:1: connect: connection refused`, syscall.ECONNREFUSED},
 	} {

@@ -167,7 +167,7 @@ func (b *starter) try(ctx context.Context, version string) (*session, error) {
 	case context.Cause(ctx) == errTimeout:
 		err = fmt.Errorf("no answer within %v: %w", b.StartTimeout, context.DeadlineExceeded)
 	case s.cmd != nil && s.cmd.ended(2*drainGrace): // the output ends shortly before the process does
-		err = fmt.Errorf("the command ended: %w", exit(s.cmd.err))
+		err = fmt.Errorf("the command exited: %w", exit(s.cmd.err))
 	}
 	s.end()
 	return s, err

@@ -209,7 +209,7 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	})
 	s.Removed = slices.Sorted(maps.Keys(w.gone))
 	if err == nil && len(known) > 0 && len(s.Removed) == len(known) && len(s.Files)+len(s.Skipped) == 0 {
-		err = stone.Fail("retrieve/empty", "the folder is empty, and the index has %d documents of it: is it mounted? to forget them, remove the index", len(known))
+		err = stone.Fail("retrieve/empty", "the folder is empty, but the index has %d documents of it: is the folder mounted? to forget the documents, remove the index", len(known))
 	}
 	reset := x.Rebuild && x.Embedder != nil
 	if err == nil && reset {

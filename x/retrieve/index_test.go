@@ -385,7 +385,7 @@ func TestEmptyFolder(t *testing.T) {
 	e := new(script.Embedder)
 	x := opened(t, e)
 	build(t, x, folder("a.md", "Bees rest.", "b.md", "Foxes run."))
-	if _, err := stone.Produce(t.Context(), x.Pipeline("index", folder()), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "the index has 2 documents of it: is it mounted?") {
+	if _, err := stone.Produce(t.Context(), x.Pipeline("index", folder()), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "the index has 2 documents of it: is the folder mounted?") {
 		t.Errorf("%v", err)
 	}
 	if r := build(t, x, folder("a.md", "Bees rest.")); r.Removed != 1 || r.Same != 1 || r.Embedded != 0 {

@@ -30,7 +30,7 @@ func Open(ctx context.Context, address string, make bool) (*Store, error) {
 	}
 	o := openers[scheme]
 	if o == nil {
-		return nil, fmt.Errorf("this program has no such indexes: import github.com/stonelayer/stone/x/retrieve/%s", kind)
+		return nil, fmt.Errorf("this program cannot open such an index: import github.com/stonelayer/stone/x/retrieve/%s", kind)
 	}
 	return o(ctx, address, make)
 }
@@ -46,7 +46,7 @@ func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
 	case err != nil:
 		return nil, s.explain(err)
 	case !ours:
-		return nil, fmt.Errorf("another process builds the index %s: wait until it has ended", s.dialect.Name)
+		return nil, fmt.Errorf("another process is building the index %s: wait until it has finished", s.dialect.Name)
 	}
 	return release, nil
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/x/retrieve"
 )
 

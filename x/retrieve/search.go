@@ -34,9 +34,9 @@ type Query struct {
 func (q *Query) Check() error {
 	switch {
 	case strings.TrimSpace(q.Text) == "":
-		return errors.New("an empty question: Query.Text says what to look for")
+		return errors.New("the question is empty: set Query.Text")
 	case len(q.Text) > 8<<10:
-		return fmt.Errorf("a question of %d bytes: want at most 8 KiB", len(q.Text))
+		return fmt.Errorf("the question has %d bytes: want at most 8 KiB", len(q.Text))
 	case q.K < 0 || q.K > 100:
 		return fmt.Errorf("%d passages: want 1 to 100", q.K)
 	case len(q.Where) > 32: // each value adds a condition to the statement

@@ -20,7 +20,7 @@ func (c conversation) answers(req *turn.Request) (t followed, err error) {
 	for _, a := range req.Answers {
 		run, _, _, ok := turn.Question(a.ID)
 		if !ok {
-			return t, invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
+			return t, invalid("the question id %.100q was not issued by this server: want the id that came with the question", a.ID)
 		}
 		if t.info, err = c.turn(run); err == nil {
 			err = c.reply(&t, a, req)

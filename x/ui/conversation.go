@@ -153,7 +153,7 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	case n > bounds.LabelValue || n == 0 && !answers:
 		return t, invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
 	case len(req.Tools) > 0 && !c.p.TakesTools():
-		req.Tools, req.Notice = nil, "the pipeline "+c.p.Name+" takes no tools of its clients, so it does without: publish an agent with tool.ClientTools to offer them"
+		req.Tools, req.Notice = nil, "the pipeline "+c.p.Name+" does not accept client tools, so they are ignored: publish an agent with tool.ClientTools to offer them"
 	}
 	if err := turn.CheckTools(req.Tools); err != nil {
 		return t, invalid("%v", err)

@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 		{"no limit", `{:providers {:openai {:limits {:concurrency 0}}}}`, `1:45: providers.openai.limits.concurrency: expected an integer from 1 to 2147483647, found 0`},
 		{"no silence", `{:providers {:openai {:timeouts {:silence-ms 0}}}}`, `1:46: providers.openai.timeouts.silence-ms: expected at least 1, found 0`},
 		{"retries", `{:providers {:openai {:retry {:max 1000}}}}`, `1:36: providers.openai.retry.max: expected an integer from 0 to 100, found 1000`},
-		{"no thinking", `{:models [{:model "m" :date "2026-11-22" :can #{:tools}}] :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:effort "low"}}}}`, `1:77: capabilities.a: llm: m cannot be asked: the request needs the ability thinking, and the model has tools`},
+		{"no thinking", `{:models [{:model "m" :date "2026-11-22" :can #{:tools}}] :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:effort "low"}}}}`, `1:77: capabilities.a: llm: m cannot answer the request: the request needs the ability thinking, but the model has only tools`},
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
 		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},

@@ -312,7 +312,7 @@ func testWaiting(t *testing.T, j tested) {
 		t.Fatalf("Questions: %+v, %v", questions, err)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"sure", "perhaps", "want one of"}, {"unsure", "yes", `asks no "unsure": it asks 1 "all/sure"`},
+		{"sure", "perhaps", "want one of"}, {"unsure", "yes", `has no question "unsure": it has 1 "all/sure"`},
 	} {
 		if err := journal.Answer(t.Context(), other, "run", c.name, ask.Answer{Response: c.text}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Answer(%s, %s): %v, want %q", c.name, c.text, err, c.want)

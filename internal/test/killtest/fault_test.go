@@ -118,7 +118,7 @@ func TestBlocked(t *testing.T) {
 		says    string
 	}{
 		{"locked", func(*victim) {}, (*victim).lock, "is locked: end the program that holds it, or try again later"},
-		{"disk full", (*victim).small, (*victim).fill, "has no space left: make room on its disk"},
+		{"disk full", (*victim).small, (*victim).fill, "has no space left: free some space on its disk"},
 	} {
 		t.Run(c.name+" for a moment", func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -218,7 +217,7 @@ func (c comparison) evals(ctx context.Context, v View) (*[2]evaluated, error) {
 }
 
 // Before returns the score with this name in A, or nil.
-func (c comparison) Before(score string) *eval.ScoreReport {
+func (c comparison) Before(score string) *scored {
 	for i, s := range c.Evals[0].Scores {
 		if s.Name == score {
 			return &c.Evals[0].Scores[i]

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -18,7 +17,7 @@ import (
 
 // evaluated is the report of an evaluation, with data that only the page needs.
 type evaluated struct {
-	eval.Report
+	Report
 	Run     string // "" in a file, which has no links to other pages
 	Base    string // run of the baseline; "" if it is not in the journal
 	Plot    *plot
@@ -54,7 +53,7 @@ type reply struct {
 }
 
 // Case returns both answers to a case whose score changed between right and wrong.
-func (e *evaluated) Case(score string, t eval.Turned) turnedCase {
+func (e *evaluated) Case(score string, t judged) turnedCase {
 	return e.turned[[2]string{score, t.Path}]
 }
 
@@ -99,13 +98,13 @@ func (e *evaluated) readMissed(ctx context.Context, v View, run string) error {
 }
 
 // Missed returns the answer to a case that is wrong according to a score.
-func (e *evaluated) Missed(score string, t eval.Turned) turnedCase {
+func (e *evaluated) Missed(score string, t judged) turnedCase {
 	return e.missed[[2]string{score, t.Path}]
 }
 
 // Expects reports whether any of the cases has an expected answer.
-func (*evaluated) Expects(all []eval.Turned) bool {
-	return slices.ContainsFunc(all, func(t eval.Turned) bool { return len(t.Expected) > 0 })
+func (*evaluated) Expects(all []judged) bool {
+	return slices.ContainsFunc(all, func(t judged) bool { return len(t.Expected) > 0 })
 }
 
 // replyTo reads the answer to the case at a path, and the reason for its score.
@@ -121,7 +120,7 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 		out.output = said.Output
 	}
 	scored, err := view.Record(ctx, v.Journal, run, address.Child(path+"/case", score, 1), "leaf")
-	var s eval.Score
+	var s struct{ Reason string }
 	if scored != nil && json.Unmarshal(scored.Content, &s) == nil {
 		out.Why = text.Cut(s.Reason, columnsOfCase)
 	}
@@ -134,7 +133,7 @@ const columnsOfCase = 160
 // A scale is the range of values covered by a column's intervals.
 type scale struct{ low, high float64 }
 
-func (s *scale) add(e eval.Estimate) {
+func (s *scale) add(e Estimate) {
 	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
 }
 
@@ -155,7 +154,7 @@ func (s scale) ticks(at func(float64) float64) (out []tick) {
 // An interval is an estimate as drawn, in the units of a bar.
 type interval struct{ From, Width, Mean, Zero float64 }
 
-func (s scale) draw(e eval.Estimate) interval {
+func (s scale) draw(e Estimate) interval {
 	at := func(x float64) float64 {
 		if s.high <= s.low || math.IsNaN(x) {
 			return 0
@@ -166,11 +165,11 @@ func (s scale) draw(e eval.Estimate) interval {
 }
 
 // Mean draws an interval of the report; Change draws one of the comparison with the baseline.
-func (e *evaluated) Mean(m eval.Estimate) interval   { return e.means.draw(m) }
-func (e *evaluated) Change(m eval.Estimate) interval { return e.changes.draw(m) }
+func (e *evaluated) Mean(m Estimate) interval   { return e.means.draw(m) }
+func (e *evaluated) Change(m Estimate) interval { return e.changes.draw(m) }
 
 // TurnedURL returns the address of a case, or of its comparison if the case turned.
-func (e *evaluated) TurnedURL(t eval.Turned) string {
+func (e *evaluated) TurnedURL(t judged) string {
 	switch {
 	case e.Run == "" || t.Path == "":
 		return ""
@@ -202,7 +201,7 @@ func (e *evaluated) Sentence() string {
 	out := fmt.Sprintf("%s is %s before: %s (95 %% %s to %s), %s gained and %d lost.", a.Name, than, signed(a.Mean), signed(a.Low), signed(a.High), plural(a.Gained, "case"), a.Lost)
 	if e.Gate != nil {
 		for _, r := range e.Gate.Rules {
-			if r.Verdict != eval.Passed {
+			if r.Verdict != "passed" {
 				out += fmt.Sprintf(" The rule “%s” decides: %s.", r.Rule, r.Verdict)
 				break
 			}
@@ -225,13 +224,13 @@ func (e *evaluated) detach() {
 
 // isEvaluation reports whether a run evaluates a pipeline.
 func isEvaluation(info journal.RunInfo) bool {
-	return slices.ContainsFunc(info.Shape, func(p journal.Part) bool { return p.Type == eval.Result.Name() })
+	return slices.ContainsFunc(info.Shape, func(p journal.Part) bool { return p.Type == reportType })
 }
 
 // evaluatedOf reads the report of an evaluation. It returns nil if the piece is no report.
 func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*evaluated, error) {
 	e := &evaluated{Run: info.ID, means: scale{0, 1}}
-	if n.Type != eval.Result.Name() || json.Unmarshal(n.Content, &e.Report) != nil {
+	if n.Type != reportType || json.Unmarshal(n.Content, &e.Report) != nil {
 		return nil, nil
 	}
 	for _, s := range e.Scores {
@@ -268,7 +267,7 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 }
 
 // reportOf reads the report of a run that evaluated a pipeline. It returns nil for other runs and for unsuccessful ones.
-func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, error) {
+func reportOf(ctx context.Context, v View, run journal.RunInfo) (*Report, error) {
 	if run.State != journal.Done {
 		return nil, nil
 	}
@@ -276,10 +275,10 @@ func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, e
 	if errors.Is(err, journal.ErrNoNode) {
 		return nil, nil // it ended without a report
 	}
-	if err != nil || n.Type != eval.Result.Name() {
+	if err != nil || n.Type != reportType {
 		return nil, err
 	}
-	var report eval.Report
+	var report Report
 	if json.Unmarshal(n.Content, &report) != nil {
 		return nil, nil
 	}
@@ -287,7 +286,7 @@ func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, e
 }
 
 // pointText describes the result of an evaluation.
-func pointText(run string, s eval.Estimate) string {
+func pointText(run string, s Estimate) string {
 	return fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f)", run, s.Mean, s.Low, s.High)
 }
 

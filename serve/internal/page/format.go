@@ -14,7 +14,6 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/money"
@@ -56,7 +55,7 @@ var functions = template.FuncMap{
 	"minus":    func(a, b float64) float64 { return a - b },
 	"inc":      func(i int) int { return i + 1 },
 	"verdictState": func(v string) string {
-		return cmp.Or(map[string]string{eval.Passed: "done", eval.GateFailed: "failed"}[v], "open")
+		return cmp.Or(map[string]string{"passed": "done", "failed": "failed"}[v], "open")
 	},
 	"short":    func(id dag.ID) string { return id.String()[:12] },
 	"zero":     func(id dag.ID) bool { return id == dag.ID{} },

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/stonelayer/stone/eval"
 )
 
 func TestFieldsOf(t *testing.T) {
@@ -55,7 +53,7 @@ func TestExpectedOf(t *testing.T) {
 func TestNamesInPlot(t *testing.T) {
 	p := &plot{}
 	for i := range 10 {
-		p.Points = append(p.Points, point{Name: fmt.Sprintf("prompt-version-%d", i), cost: 0.004 + float64(i%3)*0.0001, Estimate: eval.Estimate{Mean: 0.8 + float64(i)*0.004, Low: 0.7, High: 0.9}})
+		p.Points = append(p.Points, point{Name: fmt.Sprintf("prompt-version-%d", i), cost: 0.004 + float64(i%3)*0.0001, Estimate: Estimate{Mean: 0.8 + float64(i)*0.004, Low: 0.7, High: 0.9}})
 	}
 	p.lay()
 	for i, a := range p.Points {

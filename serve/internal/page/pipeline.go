@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/answers"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/problems"
@@ -176,7 +175,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	if given != "" {
 		if !json.Valid([]byte(given)) {
-			return unreadable("The input is no JSON. Go back and correct it.")
+			return unreadable("The input is not JSON. Go back and correct it.")
 		}
 		req.Input = json.RawMessage(given)
 	}
@@ -219,7 +218,7 @@ func trendOf(ctx context.Context, v View, runs []journal.RunInfo) (*trend, error
 		if t.Score == "" {
 			t.Score = report.Scores[0].Name
 		}
-		i := slices.IndexFunc(report.Scores, func(s eval.ScoreReport) bool { return s.Name == t.Score })
+		i := slices.IndexFunc(report.Scores, func(s scored) bool { return s.Name == t.Score })
 		if i < 0 {
 			continue
 		}

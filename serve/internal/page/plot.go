@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -30,7 +29,7 @@ type point struct {
 	Here            bool
 
 	cost float64
-	eval.Estimate
+	Estimate
 }
 
 type tick struct {
@@ -75,7 +74,7 @@ func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*p
 		if r == nil || r.Cases != e.Cases {
 			continue
 		}
-		i := slices.IndexFunc(r.Scores, func(s eval.ScoreReport) bool { return s.Name == p.Score })
+		i := slices.IndexFunc(r.Scores, func(s scored) bool { return s.Name == p.Score })
 		if i < 0 || r.Trials < 1 || r.Cases < 1 {
 			continue
 		}

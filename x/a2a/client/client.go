@@ -110,7 +110,7 @@ func failed(format string, args ...any) *call.Error {
 
 func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call.Reply, error) {
 	if req.Turn != nil {
-		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "an agent is no model: it takes messages, and no turns of a conversation with tools"}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "an agent is not a model: it accepts messages, but no conversation turns with tools"}
 	}
 	parts, err := partsOf(req)
 	if err != nil {

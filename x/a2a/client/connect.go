@@ -141,7 +141,7 @@ var (
 	silence = time.Minute
 )
 
-var errSilent = errors.New("the agent has said nothing for too long")
+var errSilent = errors.New("the agent has been silent for too long")
 
 // bounded is a body that returns an error if it is too long or takes too long.
 type bounded struct {

@@ -70,7 +70,7 @@ func streaming(t *testing.T, state *atomic.Value, chunk string) (url string, can
 func TestStoppedBeforeStream(t *testing.T) {
 	for state, want := range map[string]string{
 		"INPUT_REQUIRED": `the agent asks "Which one?", which nobody answers`,
-		"AUTH_REQUIRED":  "the agent wants the user to log in: Which one?",
+		"AUTH_REQUIRED":  "the agent requires a login by the user: Which one?",
 		"FAILED":         "the task of the agent is failed: Which one?",
 	} {
 		t.Run(state, func(t *testing.T) {

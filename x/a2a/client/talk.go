@@ -197,7 +197,7 @@ func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, s
 		reply, err = t.out.task(task)
 		return reply, true, err
 	case sdk.TaskStateAuthRequired:
-		return nil, true, &call.Error{Type: reasons.Unavailable, Message: "the agent wants the user to log in" + said}
+		return nil, true, &call.Error{Type: reasons.Unavailable, Message: "the agent requires a login by the user" + said}
 	case sdk.TaskStateInputRequired:
 		if t.unread(task) {
 			return nil, false, nil

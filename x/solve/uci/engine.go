@@ -60,7 +60,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	case err == nil:
 		return nil, &call.Error{Type: engineFailed, Message: "the engine ended without a move (exit status 0)"}
 	default:
-		return nil, &call.Error{Type: reasons.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.Unavailable, Message: "the engine cannot be started: " + err.Error(), Cause: err}
 	}
 }
 

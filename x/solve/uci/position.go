@@ -64,12 +64,12 @@ func readPosition(fen string) (p *position, err error) {
 	}
 	set, err := chess.FEN(fen)
 	if err != nil {
-		return nil, fmt.Errorf("the position %.100q is no FEN: %s", fen, strings.TrimPrefix(err.Error(), "chess: "))
+		return nil, fmt.Errorf("the position %.100q is not valid FEN: %s", fen, strings.TrimPrefix(err.Error(), "chess: "))
 	}
 	game := chess.NewGame(set)
 	p = &position{game.Position(), map[string]chess.Move{}}
 	if err := possible(p.Position); err != nil {
-		return nil, fmt.Errorf("the position %.100q cannot be: %w", fen, err)
+		return nil, fmt.Errorf("the position %.100q is impossible: %w", fen, err)
 	}
 	for _, m := range p.ValidMoves() {
 		p.legal[m.String()] = m

@@ -97,7 +97,7 @@ const maxMillis, maxDepth = 3_600_000, 200
 func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	var in input
 	if err := json.Unmarshal(req.Input, &in); err != nil {
-		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is no question about a position: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is not a question about a position: " + err.Error(), Cause: err}
 	}
 	if in.MoveTimeMS < 0 || in.MoveTimeMS > maxMillis || in.Depth < 0 || in.Depth > maxDepth || in.Want.PV < 0 {
 		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input",

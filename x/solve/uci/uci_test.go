@@ -101,7 +101,7 @@ func TestDialogue(t *testing.T) {
 func TestInput(t *testing.T) {
 	c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", "echo bestmove e2e4"))}}
 	for _, test := range []struct{ in, want string }{
-		{`{"fen":"x"}`, `invalid-request: the position "x" is no FEN`},
+		{`{"fen":"x"}`, `invalid-request: the position "x" is not valid FEN`},
 		{`{"fen":1}`, `invalid-request: `},
 		{`{"depth":-1}`, `invalid-request: movetime-ms`},
 		{`{"fen":"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\nquit"}`, `invalid-request: `},
@@ -124,7 +124,7 @@ func TestInput(t *testing.T) {
 		{Config{Command: []string{"stockfish"}}, "runtime/unavailable: the program \"stockfish\" is not an absolute path"},
 		{Config{Command: []string{"/bin/true"}, Scope: call.Scope{Net: call.Net{}}}, "runtime/unavailable: an engine cannot be limited to directories and servers: leave fs and net out of its scope"},
 		{Config{Command: []string{"/bin/true"}, Scope: call.Scope{Process: call.Process{}}}, "runtime/unavailable: the program /bin/true is not in scope"},
-		{Config{Command: []string{"/nonexistent/engine"}}, "runtime/unavailable: the engine does not start"},
+		{Config{Command: []string{"/nonexistent/engine"}}, "runtime/unavailable: the engine cannot be started"},
 		{Config{Command: []string{"/bin/true"}, Options: map[string]string{"Hash": "1\nquit"}}, "runtime/unavailable: uci: option"},
 		{Config{Command: []string{"/bin/true"}}, "chess/engine: the engine ended without a move"},
 	} {

@@ -157,7 +157,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		return req, resp, stream, err
 	}
 	if resp.Background && !resp.Store {
-		return req, resp, stream, Wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
+		return req, resp, stream, Wrong("store", "invalid_value", "a background response must be stored, so that the client can fetch it later: leave store out")
 	}
 	if resp.Instructions != nil {
 		req.System = *resp.Instructions

@@ -132,7 +132,7 @@ func claims(t *testing.T, open func() (*retrieve.Store, error), store *retrieve.
 		t.Fatal(err)
 	}
 	other := opened(t, open)
-	if _, err := other.Claim(t.Context()); err == nil || !strings.Contains(err.Error(), "another process builds the index") {
+	if _, err := other.Claim(t.Context()); err == nil || !strings.Contains(err.Error(), "another process is building the index") {
 		t.Errorf("a second process: %v", err)
 	}
 	if _, err := other.State(t.Context()); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	"github.com/stonelayer/stone/x/retrieve/search"
 )
@@ -43,7 +44,7 @@ var (
 	big      = dag.NewType[map[string]json.Number]("numbers")
 )
 
-func main() { cli.Main(pipeline, serve.Part, search.Part, commands.Part) }
+func main() { cli.Main(pipeline, serve.Part, search.Part, commands.Part, evals.Part) }
 
 func pipeline(args []string) (stone.Ashlar, error) {
 	if len(args) == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // TestCost reports what the journal has recorded: answers, rejected answers, failed cases and

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // TestCompare compares two runs, from the DAG of the first and from the file of its baseline.

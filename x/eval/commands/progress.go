@@ -1,4 +1,4 @@
-package cli
+package commands
 
 import (
 	"cmp"
@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // evalProgress shows the progress of an evaluation. At a terminal it updates one line; elsewhere it writes a line every 10 %.

@@ -18,10 +18,10 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // A workload makes the pipeline that a victim runs. Its steps get their answers from ask.

@@ -18,11 +18,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/step"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // stepsPerCase counts the steps of a case of shout: draft, reply, answer and one score.

@@ -16,12 +16,12 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // A pupil answers "kind k, item i" with k if its prompt has the rule for the kind, and "?" otherwise. Its teacher

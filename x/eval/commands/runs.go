@@ -1,15 +1,16 @@
-package cli
+package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // runsFilter is a flag that selects the recorded runs that eval uses as cases. Ages are converted to times, and runs started
@@ -52,23 +53,19 @@ func (r *runsFilter) Set(text string) error {
 
 // overRuns calls do with a context that contains the recorded runs selected by the flag, if it is set. Unless the flag names a
 // pipeline, only runs of this pipeline are selected.
-func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, do func(context.Context) error) error {
-	if flags.runs.words == nil {
+func overRuns(ctx context.Context, h *command.Host, flags evalFlags, do func(context.Context) error) error {
+	switch {
+	case flags.runs.words == nil:
 		return do(ctx)
-	}
-	if flags.run.keep.none {
+	case h.Unrecorded:
 		return errors.New("--runs reads a journal, which --no-db excludes: drop one of them")
-	}
-	if a.linked.cases == nil {
+	case h.Cases == nil:
 		return errors.New("--runs needs package x/lab, which is not linked into this program: pass cli.Main its lab.Part, or the parts of cli/all for all")
 	}
-	return a.withStoreAs(ctx, flags.run.keep.resume, sqlite.Options{}, func(s *store) error {
+	return h.Journal(ctx, func(j command.Journal) error {
 		q := flags.runs.query
-		if q.Pipeline == "" {
-			q.Pipeline = pipeline
-		}
-		grant := append([]string{}, a.calls.grant...)
-		return do(past.WithRuns(ctx, a.linked.cases(s, q, grant)))
+		q.Pipeline = cmp.Or(q.Pipeline, h.Pipeline.Name())
+		return do(past.WithRuns(ctx, h.Cases(j, q, append([]string{}, h.Granted...))))
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // TestRefused has the provider refuse requests. What it would refuse again is asked once a case,

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // A question without a recorded answer is an error, not a wrong answer.

@@ -9,10 +9,10 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // TestOutOfMoney exhausts the budget of an evaluation, in answers or in judges. When it is resumed

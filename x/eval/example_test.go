@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 func ExampleRun() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // routing compares models that repeat the text in capitals. The large one knows all of n texts but the first,

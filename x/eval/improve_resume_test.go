@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
@@ -23,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/x/batch"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // A run that is stopped and resumed with the same budget keeps the rounds that it has paid for.

@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/boxtest"
@@ -24,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/x/cel"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 var anything = dag.NewType[json.RawMessage]("anything")

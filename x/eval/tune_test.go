@@ -13,10 +13,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // rival is a cascade over made up capabilities, whose answers have a random quality.
