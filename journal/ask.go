@@ -204,7 +204,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
 	}
-	if n := f.times(q.Path); n > 0 { // an answer does not apply to a deliberately repeated step
+	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that is repeated with Options.Again
 		q.Version += "-" + strconv.Itoa(n)
 	}
 	if asked.Schema != nil {
@@ -235,7 +235,7 @@ func (r *runner) outdated(q, kept Question) string {
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
-		return ask.Answer{}, err // the pipeline's fault, not the journal's
+		return ask.Answer{}, err // an error of the pipeline, not of the journal
 	}
 	if f.asked.count.Add(1)%256 == 0 {
 		n, err := f.journal.CountQuestions(ctx, QuestionQuery{Run: q.Run, Open: true})
@@ -291,7 +291,7 @@ func (a *asked) note(path string) {
 	}
 }
 
-// take removes and returns the questions within a path.
+// take removes and returns the paths of all open questions within a path.
 func (a *asked) take(path string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -49,7 +49,7 @@ type Child struct {
 	Pipeline stone.Ashlar
 	Input    json.RawMessage // in the format that tree.ReadInput reads
 	Labels   map[string]string
-	Grant    []string // restricts the rights granted by the child's process; nil leaves them unchanged
+	Grant    []string // restricts the rights that the child's process grants; nil means no restriction
 	Limits   budget.Limits
 }
 
@@ -59,7 +59,7 @@ type ChildState struct {
 	Result    json.RawMessage // content of the child's result, if Done
 	Failure   *Failure
 	Usage     budget.Total
-	Questions []Question // the open questions, if Waiting
+	Questions []Question // open questions of the child, if Waiting
 }
 
 // Elsewhere returns a leaf that runs a pipeline in another process, as a separate run, called a child. The leaf reads the
@@ -76,8 +76,8 @@ type ChildState struct {
 // run's own limit. The run's shared budgets also limit a child in the same journal; they count its cost only once.
 //
 // The child has at most the rights of the run. The parent run asks the child's questions, each at a path that ends with the
-// question's path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children
-// have the label [Parent].
+// question's path in the child. Canceling a run cancels its children, and removing it removes the children in the same journal.
+// Children have the label [Parent].
 func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter Starter) stone.Ashlar {
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}

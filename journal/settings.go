@@ -91,7 +91,7 @@ func placeIn(at, name string) string {
 	return at + "." + name
 }
 
-// apart formats two values around their first difference.
+// apart formats two values, shortened to the parts around their first difference.
 func apart(a, b any) (from, to string) {
 	from, to = quoted(a), quoted(b)
 	const most, before = 80, 20

@@ -16,7 +16,7 @@ import (
 
 // A Part describes an ashlar of a pipeline by its external properties.
 type Part struct {
-	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
+	Path     string   `json:"path"` // names from the root down, separated by slashes; equal names with the same parent are marked #2, #3, …
 	Form     string   `json:"form"` // kind of ashlar; "guard" is a decision in glue on whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // node type that the part produces
@@ -96,7 +96,7 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// shortened limits the length of a prompt that is kept with a run.
+// shortened limits the length of a prompt that is recorded with a run.
 func shortened(prompt string) string {
 	const most = 4 << 10
 	if len(prompt) <= most {

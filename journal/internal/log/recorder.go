@@ -104,7 +104,7 @@ func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(con
 	return rec, err
 }
 
-// ended records that an attempt ended without a result.
+// ended records that an attempt has ended without a result.
 func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
 	used, known := record.Ended(record.Declared(ctx), cause)
 	if known {
@@ -232,7 +232,7 @@ func (r *run) begin(digest dag.ID) int {
 	return r.attempts[digest]
 }
 
-// find returns the record of the step with Replayed set, or the zero Record.
+// find returns the record of the step with Replayed set, or the zero Record if there is none.
 func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	k, err := r.look(key)
 	switch {

@@ -18,7 +18,7 @@ type write struct {
 	intent *intent
 	result *result
 	do     func(*transaction) error
-	free   bool            // do itself checks whether the run is ours
+	free   bool            // do itself checks whether this Journal holds the run
 	then   func(err error) // called after do has been committed or has failed
 	stays  bool            // is retried even if no caller is waiting for it
 	paid   bool            // the caller waits for it as long as for a result
