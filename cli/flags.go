@@ -50,7 +50,7 @@ func (a *app) tokensFlag(f *pflag.FlagSet) {
 	noted(f, namesFile, "tokens")
 }
 
-// trustFlag adds the flag for trusting a found project.
+// trustFlag adds the flag that trusts any project that the command finds.
 func (a *app) trustFlag(f *pflag.FlagSet) {
 	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }
@@ -74,7 +74,7 @@ func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
-// budgetLine returns a budget as the flags with which a run is resumed.
+// budgetLine returns the flags that give a resumed run this budget.
 func budgetLine(l budget.Limits) (line []string) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false

@@ -25,7 +25,7 @@ import (
 // with their names, then with their numbers, and last with the ends of their paths. A run's questions are numbered from 1 in the
 // order in which they were first asked. If several open questions match, or the question does not accept the response, the error
 // is an *AnswerError. If no open question matches, the error matches ErrNoQuestion, and also ErrAnswered if the question has
-// already been answered. A running run continues at once; any other run continues when it is resumed.
+// already been answered. If the run is running, it continues immediately; otherwise it continues when it is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -204,7 +204,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
 	}
-	if n := f.times(q.Path); n > 0 { // an answer does not apply to a deliberately repeated step
+	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that is repeated with Options.Again
 		q.Version += "-" + strconv.Itoa(n)
 	}
 	if asked.Schema != nil {
@@ -235,7 +235,7 @@ func (r *runner) outdated(q, kept Question) string {
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
-		return ask.Answer{}, err // the pipeline's fault, not the journal's
+		return ask.Answer{}, err // an error of the pipeline, not of the journal
 	}
 	if f.asked.count.Add(1)%256 == 0 {
 		n, err := f.journal.CountQuestions(ctx, QuestionQuery{Run: q.Run, Open: true})
@@ -291,7 +291,7 @@ func (a *asked) note(path string) {
 	}
 }
 
-// take removes and returns the questions within a path.
+// take removes and returns the paths of all open questions within a path.
 func (a *asked) take(path string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -303,8 +303,8 @@ func (a *asked) take(path string) []string {
 // superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
-// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since their
-// answers are no longer needed. A question that cannot be closed stays open, which is harmless.
+// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, because
+// their answers are no longer needed. A question that cannot be closed stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()

@@ -115,7 +115,7 @@ func (c *comparison) fixed(p *spot) bool {
 	return false
 }
 
-// decided reports whether the run has started a part or skipped it.
+// decided reports whether the run has started or skipped a part.
 func (c *comparison) decided(p *spot) bool {
 	return c.fixed(p) || p.guard != nil && c.reached(p.guard.Path)
 }
@@ -217,7 +217,7 @@ func (c *comparison) rename() {
 // changed lists the changes to a pipeline since its run started: done are the changes in parts that the run has already reached,
 // ahead the others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
-	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
+	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // there is no shape if the pipeline is too large
 		done = allChanges(before.Shape, now.Shape)
 	} else {
 		reached := map[string]bool{}

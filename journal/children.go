@@ -61,7 +61,7 @@ func (r *runner) child(id string, at Starter) (over func()) {
 // ending reports whether the whole run is ending, or stopping in this process.
 func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
 
-// cancelChildren cancels the children that a canceled run was waiting for.
+// cancelChildren cancels the children that the run was waiting for when it was canceled.
 func (r *runner) cancelChildren(ctx context.Context) (err error) {
 	for id, at := range r.children.Range {
 		err = errors.Join(err, at.(Starter).Cancel(ctx, id.(string)))

@@ -180,7 +180,7 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 	return out[0], out[1], nil
 }
 
-// opened is one of the two compared runs.
+// opened is one of the two runs to compare.
 type opened struct {
 	id    string
 	input dag.ID

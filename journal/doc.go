@@ -5,9 +5,9 @@
 //	…
 //	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
-// With the recorder of [Keep], stone.Run starts a run or resumes the run of that name: in the same process, or in another one
-// after a crash. Package journal/sqlite keeps a journal in a file, or in a temporary one for tests; journal/postgres keeps one in
-// a database that several machines share.
+// With the recorder that [Keep] returns, stone.Run starts a run, or resumes the run if the journal already contains it. The run
+// can be resumed in the same process, or in another process after a crash. Package journal/sqlite stores a journal in a file, or
+// in a temporary file for tests. Package journal/postgres stores it in a database that several machines can share.
 //
 // # The promise
 //
@@ -33,8 +33,8 @@
 // many lanes, and the failed steps inside these leaves and lanes. Rescued failures and dropped lanes are not retried. A step that
 // failed inside the failed leaf is retried even if the body handled its failure; steps that have a result are not.
 //
-// All other runs resume where they stopped. The journal keeps the input of a run, so
-// resuming does not need it again.
+// All other runs resume where they stopped. The journal stores the input of a run, so the input is not needed again to resume the
+// run.
 //
 // A run that is done is only replayed: nothing is recorded, and its outcome never changes. A step without a record fails with
 // [ErrDone]. With Options.Force the run continues instead.
@@ -70,7 +70,7 @@
 //
 // # Secrets
 //
-// A node's id is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
+// A node's ID is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
 // secret in the results of steps with "[redacted]" before the node is created. The DAG, the following steps and the journal
 // contain only that text, in this run and when it is resumed. Therefore no step can pass a secret to another step: each step must
 // read the secrets it uses. The text is the same for every secret, so a changed key does not change results.

@@ -22,15 +22,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Parent is the label of a child: the id of the run that started it. See [Elsewhere].
+// Parent is the label that contains, for a child, the ID of the run that started it. See [Elsewhere].
 const Parent = "parent"
 
 // childPrefix is the prefix of each child's ID.
 const childPrefix = "child-"
 
-// A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called by several
-// goroutines at once, and again with the same child after a failure or by another process. They must retry after errors that may
-// be temporary.
+// A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called concurrently,
+// and may be called again with the same child after a failure or by another process. They must retry after errors that may be
+// temporary.
 type Starter interface {
 	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child is
 	// running, waiting or done.
@@ -49,7 +49,7 @@ type Child struct {
 	Pipeline stone.Ashlar
 	Input    json.RawMessage // in the format that tree.ReadInput reads
 	Labels   map[string]string
-	Grant    []string // restricts the rights granted by the child's process; nil leaves them unchanged
+	Grant    []string // restricts the rights that the child's process grants; nil means no restriction
 	Limits   budget.Limits
 }
 
@@ -59,7 +59,7 @@ type ChildState struct {
 	Result    json.RawMessage // content of the child's result, if Done
 	Failure   *Failure
 	Usage     budget.Total
-	Questions []Question // the open questions, if Waiting
+	Questions []Question // open questions of the child, if Waiting
 }
 
 // Elsewhere returns a leaf that runs a pipeline in another process, as a separate run, called a child. The leaf reads the
@@ -76,8 +76,8 @@ type ChildState struct {
 // run's own limit. The run's shared budgets also limit a child in the same journal; they count its cost only once.
 //
 // The child has at most the rights of the run. The parent run asks the child's questions, each at a path that ends with the
-// question's path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children
-// have the label [Parent].
+// question's path in the child. Canceling a run cancels its children, and removing it removes the children in the same journal.
+// Children have the label [Parent].
 func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter Starter) stone.Ashlar {
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
@@ -185,7 +185,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 		if err == nil {
 			return e.settle(ctx, c, state, spent)
 		}
-		if ctx.Err() != nil && !r.ending() { // the run continues without this leaf
+		if ctx.Err() != nil && !r.ending() { // only this leaf was canceled: the run continues without it
 			_ = e.starter.Cancel(context.WithoutCancel(ctx), c.ID)
 		}
 		return settled{}, err

@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Expire gives open questions whose deadline has passed their default answers. Servers call it when they look for runs to resume.
+// Expire answers each open question whose deadline has passed with its default answer. Servers call Expire when they look for runs
+// to resume.
 func Expire(ctx context.Context, j Journal, now time.Time) error {
 	var failed []error
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Due: now}) {
@@ -16,7 +17,7 @@ func Expire(ctx context.Context, j Journal, now time.Time) error {
 			return errors.Join(append(failed, err)...)
 		}
 		err = Answer(ctx, j, q.Run, q.Path, ask.Answer{Response: q.Default, By: "its deadline", To: q.Version})
-		if !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrNoQuestion) && !errors.Is(err, ErrAsksOther) { // someone else has answered in the meantime
+		if !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrNoQuestion) && !errors.Is(err, ErrAsksOther) { // the question was answered in the meantime
 			failed = append(failed, err)
 		}
 	}

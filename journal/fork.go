@@ -191,8 +191,8 @@ func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
 }
 
-// again handles a leaf that ran again with the same result as in the origin: it records the ID of the origin's node in the new
-// node, so that the results of later steps can be reused. It reports whether it did so.
+// again handles a leaf that ran again and has the same result as in the origin. It records the ID of the origin's node in the new
+// node, so that the results of later steps can be reused. It reports whether it has changed the record.
 func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
 		return false, nil

@@ -30,12 +30,12 @@ type Outline interface {
 
 // A Page selects branches of a level. The zero Page selects the first 100.
 type Page struct {
-	From  string      // path of the first branch to return, empty for the beginning
+	From  string      // path of the first branch to return; empty to start with the first one
 	Only  BranchState // only branches in this state; empty for all
-	Limit int         // DefaultLimit if zero, at most 1,000
+	Limit int         // maximum number of branches, at most 1,000; zero means DefaultLimit
 }
 
-// Size returns the number of branches of a page.
+// Size returns the maximum number of branches on a page.
 func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 1000) }
 
 // A Level is a page of the branches directly below a path.
@@ -44,7 +44,7 @@ type Level struct {
 	Branches []Branch
 	All      int                 // number of branches on this level
 	Counts   map[BranchState]int // number of branches in each state
-	Next     string              // first path on the next page, empty on the last page
+	Next     string              // first path on the next page; empty on the last page
 	Hidden   int                 // number of branches after this page
 }
 
@@ -62,7 +62,7 @@ var ErrNoNode = errors.New("no such node in the run")
 
 // A Row records the start or the end of a step.
 type Row struct {
-	Seq     int64        `json:"seq"` // position: later rows of a run have larger ones, not necessarily consecutive
+	Seq     int64        `json:"seq"` // position of the row; positions of later rows are larger, but not necessarily consecutive
 	Path    string       `json:"path"`
 	Kind    string       `json:"kind"`
 	Name    string       `json:"name"`
@@ -113,10 +113,10 @@ func infoOf(n *dag.Node) NodeInfo {
 type Branch struct {
 	Path     string       `json:"path"`
 	Step     *Step        `json:"step,omitempty"`   // the step at the path itself, or nil
-	Below    int          `json:"below"`            // steps below the path
-	Recorded int          `json:"recorded"`         // steps with a result, at the path and below
-	Open     int          `json:"open"`             // steps without a result
-	Failed   int          `json:"failed"`           // steps with a failure as result
+	Below    int          `json:"below"`            // number of steps below the path
+	Recorded int          `json:"recorded"`         // number of steps with a result, at the path and below
+	Open     int          `json:"open"`             // number of steps without a result
+	Failed   int          `json:"failed"`           // number of steps whose result is a failure
 	Started  time.Time    `json:"started,omitzero"` // start of the first step
 	Ended    time.Time    `json:"ended,omitzero"`   // end of the last step, if none is open
 	Usage    budget.Usage `json:"usage,omitzero"`   // usage of all steps

@@ -27,8 +27,9 @@ import (
 type Journal interface {
 	step.Recorder
 
-	// Leases. A run whose id extends the id of a run held by this Journal, as "exp/17" extends "exp", is an inner run. It is
-	// released no later than the outer run. Other processes see its records when the outer run is released, or earlier.
+	// Leases. If this Journal holds a run such as "exp", a run whose ID extends that run's ID, such as "exp/17", is an inner run
+	// of it. The inner run is released no later than the outer run. Other processes see its records at the latest when the outer
+	// run is released.
 
 	// Acquire makes this Journal the holder of the run with the id, which need not exist yet, and returns its RunInfo, which is
 	// zero for a new run. The ID of a new run can be at most 512 bytes long. Acquire fails with a *HeldError while the run has
@@ -54,8 +55,8 @@ type Journal interface {
 
 	// Lists of runs.
 
-	// Find returns the run with the id, or the only one whose id begins with prefix. Find and Runs ignore an acquired run until it
-	// has been started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run whose ID is prefix, or the only run whose ID begins with prefix. Find and Runs ignore an acquired run
+	// until it has been started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
 	// Runs returns a page of runs, newest first, without their Shape. A run whose stored description is damaged has the state
 	// Damaged, in Runs and Find. It never meets a Query's conditions on cost or failure.
@@ -66,8 +67,8 @@ type Journal interface {
 	// Balance returns the amount that all runs, including removed ones, have spent of a budget in the period that contains at, and
 	// the amount that their running steps have reserved. The spending per day and month is kept for more than a year.
 	//
-	// The spending of an account on a day (UTC) is the cost in USD of the attempts of its runs, and of their inner runs without
-	// an account, that ended on that day. The estimates of lost attempts are added when their run ends or stops.
+	// The spending of an account on a day (UTC) is the cost in USD of the attempts that ended on that day in runs of the account,
+	// and in inner runs of these that have no account. The estimates of lost attempts are added when their run ends or stops.
 	Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error)
 	// Remove deletes a run with all its records. Other runs keep the results that they have reused. The error for a held run is a
 	// *HeldError.
@@ -109,8 +110,8 @@ type Journal interface {
 	Last(ctx context.Context, run string) (int64, error)
 	// Outline returns a snapshot of the run's tree.
 	Outline(ctx context.Context, run string) (Outline, error)
-	// Node returns the node of the run with the id in hexadecimal digits, or the only one whose id begins with prefix. It finds
-	// the nodes that steps created, their ancestors, and the nodes of the run's final DAG. The error is ErrNoNode or an
+	// Node returns the node of the run whose ID, in hexadecimal digits, is prefix, or the only node whose ID begins with prefix.
+	// It finds the nodes that steps created, their ancestors, and the nodes of the run's final DAG. The error is ErrNoNode or an
 	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 
@@ -146,7 +147,7 @@ const (
 	Failed      State = "failed"      // failed; resuming the run retries it
 	Canceled    State = "canceled"    // canceled by its user
 	Drained     State = "drained"     // its process was stopped: see Options.Drain
-	Interrupted State = "interrupted" // its process died without reporting, or could not write how the run ended
+	Interrupted State = "interrupted" // its process died, or could not record how the run ended
 	Refused     State = "refused"     // a server could not continue it because its pipeline changed: see Options.Refuse
 	Damaged     State = "damaged"     // the record of its start or end was altered: Failure describes the damage; the run can be removed
 )
@@ -154,7 +155,7 @@ const (
 // RunInfo describes a run, without its steps.
 type RunInfo struct {
 	ID       string `json:"id"`
-	Pipeline string `json:"pipeline"` // a name for people
+	Pipeline string `json:"pipeline"` // name of the pipeline, for people
 	// Source lets the caller rebuild the pipeline. The journal does not read it.
 	Source      json.RawMessage   `json:"source,omitempty"`
 	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
@@ -166,7 +167,7 @@ type RunInfo struct {
 	Account     string            `json:"account,omitempty"` // see Options.Account
 	Budgets     []budget.Shared   `json:"budgets,omitempty"` // see Options.Budgets
 	Notify      []string          `json:"notify,omitempty"`  // see Options.Notify
-	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
+	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG; zero for an empty DAG
 
 	Again []Again `json:"again,omitempty"` // steps repeated with Options.Again
 
@@ -183,7 +184,7 @@ type RunInfo struct {
 // with Options.Force.
 type Again struct {
 	Path string    `json:"path,omitempty"`
-	Time time.Time `json:"time"` // records that the step, and the steps that read its result, made before this time do not count
+	Time time.Time `json:"time"` // earlier records of the step, and of steps that read its result, do not count
 }
 
 // Outcome describes how a run last ended.
@@ -269,7 +270,7 @@ type Question struct {
 	Response string          `json:"response,omitempty"` // also empty if the question was cancelled
 	By       string          `json:"by,omitempty"`       // name of the person who answered; empty if unknown
 	Version  string          `json:"version,omitempty"`  // see ask.Question.Version
-	Call     *ask.Call       `json:"call,omitempty"`     // the tool call that the answer approves or refuses
+	Call     *ask.Call       `json:"call,omitempty"`     // tool call that the answer approves or refuses
 	Given    time.Time       `json:"given,omitzero"`     // for a standing answer, the time when the earlier question was answered
 	Due      time.Time       `json:"due,omitzero"`       // deadline after which Default is the answer
 	Default  string          `json:"default,omitempty"`
@@ -315,12 +316,12 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 
 // HeldError reports that the run is held by another holder.
 type HeldError struct {
-	Where string // the store, such as "database stone.db"
+	Where string // name of the store, such as "database stone.db"
 	Run   string
 	Owner string // in the form "host/pid/nonce"
 }
 
-// Error names the owner.
+// Error names the holder of the run.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %q in %s is held by %s: wait until that ends, or end it", e.Run, e.Where, text.Process(e.Owner))
 }
@@ -368,8 +369,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }
 
-// ChangedError reports that a run was started with another input, or with a pipeline that differs in parts that the run has
-// passed.
+// ChangedError reports that a run was to be resumed with a different input, or with a pipeline that differs in parts that the run
+// has already reached.
 type ChangedError struct {
 	Run     string
 	Changes []string // descriptions of the changes

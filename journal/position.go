@@ -84,7 +84,7 @@ type left struct {
 func (l *left) load(steps []Step) {
 	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
 	open := map[string]bool{} // leaves without a result
-	done := map[string]bool{} // steps below a step with a result are not needed
+	done := map[string]bool{} // steps with a result; the steps below them are not needed
 	for _, s := range steps {
 		switch {
 		case s.Kind == "leaf" && !s.Recorded:

@@ -60,7 +60,7 @@ type QuestionQuery struct {
 	Labels map[string]string // of runs with all these labels
 	Path   string            // at this path
 	Open   bool              // without an answer yet
-	Due    time.Time         // without an answer, and with a deadline at or before this time
+	Due    time.Time         // not answered, with a deadline at or before this time
 	After  *Question         // asked later than this question, identified by Run and Path
 }
 

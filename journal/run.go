@@ -441,7 +441,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 		if err != nil {
 			return err
 		}
-		if r.resumed { // the tally lacks the steps within replayed steps
+		if r.resumed { // the tally does not include steps within replayed steps
 			o.Steps, o.Usage = Total(steps)
 		}
 		if o.State == Failed && f != nil {

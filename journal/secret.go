@@ -139,7 +139,7 @@ func reseal(rec *step.Record, content []byte) error {
 		if rec.Node != nil {
 			spec.Type, spec.Parents = rec.Node.Type(), rec.Node.Parents()
 		}
-		n, err := dag.NewNode(spec) // NewNode makes the content canonical
+		n, err := dag.NewNode(spec) // NewNode also makes the content canonical
 		if err != nil {
 			return fmt.Errorf("a result without its secrets makes no node: %w", err)
 		}

@@ -16,7 +16,7 @@ import (
 
 // A Part describes an ashlar of a pipeline by its external properties.
 type Part struct {
-	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
+	Path     string   `json:"path"` // names from the root down, separated by slashes; equal names with the same parent are marked #2, #3, …
 	Form     string   `json:"form"` // kind of ashlar; "guard" is a decision in glue on whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // node type that the part produces
@@ -27,7 +27,7 @@ type Part struct {
 	Detail   string   `json:"detail,omitempty"`   // digest of the part's configuration, such as model, tools and checks
 	// Settings is the JSON whose digest is Detail. It is empty if it would be too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the rest
+	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the whole
 	Print    dag.ID          `json:"print"`            // fingerprint of the part, including all parts below it
 }
 
@@ -96,7 +96,7 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// shortened limits the length of a prompt that is kept with a run.
+// shortened limits the length of a prompt that is recorded with a run.
 func shortened(prompt string) string {
 	const most = 4 << 10
 	if len(prompt) <= most {

@@ -7,11 +7,11 @@
 // identifies one visit to one ashlar. It consists of segments separated by slashes. A segment is the name of an ashlar or a step,
 // followed by marks that distinguish its visits:
 //
-//	#2    the second child of that name
-//	@2    the second visit of a child that a body runs, or of a step
+//	#2 the second child with this name
+//	@2 the second visit to a child that a body runs, or to a step
 //	[2]   round or lane 2, counted from 0
-//	["a"] the branch of a match for that value, as canonical JSON
-//	~2    the second attempt of a leaf
+//	["a"] the branch of a match for a value, written as canonical JSON
+//	~2 the second attempt at a leaf
 //
 // In names and values, the characters / [ ] # @ ~ % are written as % and two hexadecimal digits, so that they are not parsed as
 // marks.
@@ -136,7 +136,7 @@ func Before(a, b string) bool {
 	return false
 }
 
-// A Segment is one parsed segment of an address.
+// A Segment is a parsed segment of an address.
 type Segment struct {
 	Name       string // name of the ashlar or step
 	Occurrence int    // number among the children with the same name, from 1
@@ -152,7 +152,7 @@ type Mark struct {
 	Number int    // Text as a number, or -1 if it is not a number
 }
 
-// Kind is the kind of a Mark: its first character.
+// Kind is the kind of a Mark. Its value is the first character of the mark.
 type Kind byte
 
 // The kinds of marks.

@@ -48,7 +48,7 @@ func TurnStep(n int) string { return "turn-" + strconv.Itoa(n) }
 // ToolStep returns the step name of the i-th tool call in a turn. Both numbers count from 1.
 func ToolStep(turn, i int) string { return "tool-" + strconv.Itoa(turn) + "-" + strconv.Itoa(i) }
 
-// attemptName matches what AttemptStep and RepairStep return for an id with slashes.
+// attemptName matches the names that AttemptStep and RepairStep return for a capability whose ID contains slashes.
 var attemptName = regexp.MustCompile(`^[^/]*\|[^/]* [0-9]+( repair [0-9]+)?$`)
 
 // Readable returns an address, or part of an address, in a form for people: names are unescaped, and capabilities are written with

@@ -1,5 +1,5 @@
-// Package batches describes runs whose models answer in batches of their providers, for packages cli and serve, which do not link
-// package x/batch.
+// Package batches declares the interface with which packages cli and serve send model requests in batches, without linking package
+// x/batch.
 package batches
 
 import (
@@ -11,34 +11,35 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Question is the name of the question of a run waiting for batches.
+// Question is the name of the question that a run asks while it is waiting for batches.
 const Question = "batch"
 
-// ErrNotLinked reports a program without the part.
+// ErrNotLinked means that the part is not linked into the program.
 var ErrNotLinked = errors.New("this program sends no batches: give cli.Main the part of package github.com/stonelayer/stone/x/batch, or set serve.Config.Batches to it")
 
 // A Sender sends the model requests of runs in batches.
 type Sender struct {
-	// Run runs a pipeline, or resumes its run, like batch.Run.
+	// Run runs a pipeline, or resumes its run. See batch.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config, Config) (stone.Result, error)
-	// Cancel cancels the batches of a run, like batch.Cancel.
+	// Cancel cancels the batches of a run. See batch.Cancel.
 	Cancel func(context.Context, stone.Ashlar, stone.Config, journal.Options, Config) error
-	// Progress returns the progress of the batches that an error of Run waits for. Other errors report false.
+	// Progress returns the progress of the batches that a run is waiting for, given the error from Run. It returns false for any
+	// other error.
 	Progress func(error) (string, bool)
 }
 
-// Part makes a Sender a part of a program, see cli.Part.
+// Part makes a Sender usable as a part of a program; see cli.Part.
 func (*Sender) Part() {}
 
-// Config configures Run and Cancel, like batch.Config.
+// Config configures Run and Cancel. See batch.Config.
 type Config struct {
 	Journal journal.Journal
 	NoWait  bool
 	Drain   <-chan struct{}
-	Say     func(progress string) // called when the progress has changed; may be nil
+	Say     func(progress string) // called when the progress changes; may be nil
 }
 
-// Made reports whether batches were made for a run, perhaps by another process.
+// Made reports whether batches were created for a run, by this or another process.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	notes, ok := j.(owed.Store)
 	if !ok {

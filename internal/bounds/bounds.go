@@ -54,7 +54,7 @@ func Cut(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// CheckLabels checks the labels that a caller gives to a run.
+// CheckLabels checks the number and size of the labels that a caller gives to a run.
 func CheckLabels(labels map[string]string) error { return checkLabels(labels, Labels) }
 
 func checkLabels(labels map[string]string, most int) error {
@@ -80,7 +80,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckID checks the id of a run.
+// CheckID checks the length of a run ID.
 func CheckID(id string) error {
 	if n := len(id); n > ID {
 		return refuse("the run id %.40q… has %d bytes: want at most %d", id, n, ID)
@@ -88,7 +88,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// CheckRun checks the caller's texts that a journal stores with a run.
+// CheckRun checks the texts of a caller that a journal stores with a run.
 func CheckRun(pipeline string, labels map[string]string) error {
 	if err := CheckName("the pipeline", pipeline); err != nil {
 		return err
@@ -96,7 +96,7 @@ func CheckRun(pipeline string, labels map[string]string) error {
 	return checkLabels(labels, Labels+Own)
 }
 
-// CheckQuestion checks a question with all its parts, such as its choices, schema and call.
+// CheckQuestion checks the size of a question, including its choices, schema and call.
 func CheckQuestion(path string, question any) error {
 	text, err := json.Marshal(question)
 	if err != nil {
@@ -116,7 +116,7 @@ func CheckAsked(whose string, n int) error {
 	return nil
 }
 
-// CheckResponse checks the response to a question.
+// CheckResponse checks the size of a response to a question.
 func CheckResponse(response string) error {
 	if n := len(response); n > Response {
 		return refuse("the response has %d bytes: want at most %d", n, Response)
@@ -125,8 +125,8 @@ func CheckResponse(response string) error {
 }
 
 const (
-	maxLabel    = 80      // bytes of a label
-	maxLabelled = 4 << 10 // only items of at most this many bytes are searched
+	maxLabel    = 80      // maximum size of a label in bytes
+	maxLabelled = 4 << 10 // maximum size in bytes of an item that is searched for a label
 )
 
 // labels are the fields that usually contain the name of an item, in order of preference.

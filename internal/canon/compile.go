@@ -28,7 +28,7 @@ type shape struct {
 	quoted      bool
 }
 
-// A compiler turns one type into nested functions.
+// A compiler converts a type to nested functions.
 type compiler struct {
 	funcs map[shape]*appendFunc // points to nil while the function is being built
 	deep  bool
@@ -40,7 +40,7 @@ func (c *compiler) compile(s shape) (appendFunc, *fault) {
 		if *slot != nil {
 			return *slot, nil
 		}
-		c.deep = true // a type that contains itself
+		c.deep = true // the type contains itself
 		return func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault) { return (*slot)(dst, p, w) }, nil
 	}
 	slot := new(appendFunc)

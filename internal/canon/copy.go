@@ -42,7 +42,7 @@ func copierOf(t reflect.Type) copyFunc {
 	return fn.(copyFunc)
 }
 
-// A copyCompiler turns one type into nested functions. A function is nil while it is being built.
+// A copyCompiler converts a type to nested functions. A function is nil while it is being built.
 type copyCompiler map[reflect.Type]*copyFunc
 
 func (c copyCompiler) compile(t reflect.Type) copyFunc {

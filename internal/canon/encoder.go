@@ -7,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// Encoder writes values of one Go type as canonical JSON. It is safe for
-// concurrent use.
+// An Encoder writes values of one Go type as canonical JSON. It is safe for concurrent use.
 type Encoder struct {
 	append appendFunc
 	deep   bool // values may be nested without limit, so a walk is needed
@@ -20,8 +19,8 @@ type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
 var encoders sync.Map // shape → *Encoder
 
-// For returns the encoder of a type. It is compiled on the first call and cached. The error is an *Error that names the part of
-// the type that has no JSON form.
+// For returns the encoder for a type. The encoder is compiled on the first call and cached. If a part of the type has no JSON
+// form, the error is an *Error that names that part.
 func For(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t})
 	if f != nil {
@@ -57,11 +56,10 @@ func encoderOf(s shape) (*Encoder, *fault) {
 	return e.(*Encoder), nil
 }
 
-// Append appends the canonical JSON of the value at p to dst. P must point to a value of
-// the encoder's type, which must not change during the call. As with json.Marshal(v),
-// methods with a pointer receiver are called only on values reached through a pointer or
-// slice, not on the value itself, unless the encoder is Addressable. The error is an
-// *Error; dst is then returned unchanged.
+// Append appends the canonical JSON of the value at p to dst. P must point to a value of the encoder's type. The value must not
+// change during the call. As with json.Marshal(v), methods with a pointer receiver are called only on values reached through a
+// pointer or slice, not on the value itself, unless the encoder is Addressable. The error is an *Error; dst is then returned
+// unchanged.
 func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	if p == nil {
 		return dst, &Error{Reason: "no value: the pointer to it is nil"}

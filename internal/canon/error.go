@@ -21,7 +21,7 @@ type Error struct {
 	Reason string
 }
 
-// Error returns one line with the path and the reason.
+// Error returns the path and the reason on one line.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return "cannot be canonical JSON: " + e.Reason

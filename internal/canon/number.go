@@ -40,7 +40,7 @@ func appendSignedFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
 	format := byte('f')
 	abs := math.Abs(v)
 	tiny, huge := abs < 1e-6, abs >= 1e21
-	if bits == 32 { // the nearest float32 to 1e-6 is below 1e-6
+	if bits == 32 { // the float32 nearest to 1e-6 is less than 1e-6
 		tiny, huge = float32(abs) < 1e-6, float32(abs) >= 1e21
 	}
 	if abs != 0 && (tiny || huge) {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// easyDepth is the maximum depth for isCanonical.
+// easyDepth is the maximum depth that isCanonical checks.
 const easyDepth = 64
 
 // isCanonical reports whether src, which is depth levels deep in a value, is certainly one canonical JSON value. It may return
@@ -68,7 +68,7 @@ func (c *seer) word(w string) bool {
 	return true
 }
 
-// string returns the text between the quotes.
+// string skips a string, and returns the text between the quotes.
 func (c *seer) string() (inner string, ok bool) {
 	if !c.next('"') {
 		return "", false

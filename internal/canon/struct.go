@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// A member writes one field.
+// A member contains what is needed to write one field.
 type member struct {
 	key    string // `,"name":`
 	append appendFunc

@@ -8,9 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// AppendJSON appends the canonical form of one JSON value, given as text, to dst. Integer
-// literals (no point, no exponent) keep all their digits. The error is an *Error; dst is
-// then returned unchanged.
+// AppendJSON appends the canonical form of the JSON text src, which must be one value, to dst. Integer literals (no point, no
+// exponent) keep all their digits. The error is an *Error; dst is then returned unchanged.
 func AppendJSON(dst, src []byte) ([]byte, error) {
 	out, f := appendText(dst, src, 0)
 	if f != nil {
@@ -19,8 +18,8 @@ func AppendJSON(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Canonical returns the canonical form of one JSON value, given as text: src itself if it
-// is canonical, and otherwise the result of AppendJSON.
+// Canonical returns the canonical form of the JSON text src, which must be one value. If src is already canonical, it returns src
+// itself.
 func Canonical(src []byte) ([]byte, error) {
 	if isCanonical(src, 0) {
 		return src, nil

@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Config says what to run and where to show it. All fields except Run and Now are
-// required.
+// Config specifies what to run and where to show it. All fields except Run and Now are required.
 type Config struct {
 	Pipeline stone.Ashlar
 	Grant    []string  // effects granted to runs; nil means all

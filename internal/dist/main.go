@@ -64,7 +64,7 @@ func dist(out string, binaries []string) error {
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), sums.Bytes(), 0o666)
 }
 
-// pack returns the archive of a binary and the list of its modules.
+// pack returns two files: the archive of a binary, and the list of its modules.
 func pack(name string, info *debug.BuildInfo) ([]file, error) {
 	binary, err := os.ReadFile(name)
 	if err != nil {

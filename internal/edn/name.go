@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is the set of roles of a byte in a text.
+// class is the set of roles that a byte can have in a text.
 type class uint8
 
 const (

@@ -38,7 +38,7 @@ func Read(data []byte, limits Limits) (Value, error) {
 	return v, nil
 }
 
-// reader reads a text once, from start to end.
+// reader reads a text in a single pass.
 type reader struct {
 	*source
 	builder

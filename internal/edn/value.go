@@ -43,8 +43,8 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Value is one piece of data. The zero Value is nil. Values never change; compare them
-// with [Value.Equal], not with ==. A value that was read keeps its text in memory.
+// Value is one piece of data. The zero Value is nil. Values are immutable. Compare them with [Value.Equal], not with ==. A value
+// that was read from a text keeps the text in memory.
 type Value struct {
 	kind   Kind
 	offset uint32      // offset of the value's first byte in source

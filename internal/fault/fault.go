@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A Kinder knows the kind of the failure.
+// A Kinder is an error that specifies the kind of the failure.
 type Kinder interface {
 	error
 	FailureKind() string
 }
 
-// A Noter adds meta to the node of the failure.
+// A Noter is an error that adds meta to the node of the failure.
 type Noter interface {
 	error
 	FailureMeta() map[string]string
@@ -28,19 +28,19 @@ type Ender interface {
 	EndsRun() bool
 }
 
-// A Retrier knows whether another attempt may succeed.
+// A Retrier is an error that says whether another attempt may succeed.
 type Retrier interface {
 	error
 	Retryable() bool
 }
 
-// A Waiter knows how long to wait before another attempt.
+// A Waiter is an error that says how long to wait before another attempt.
 type Waiter interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// A Counter knows how many attempts led to the error.
+// A Counter is an error that says how many attempts led to it.
 type Counter interface {
 	error
 	Attempts() int

@@ -14,7 +14,7 @@ import (
 type Field struct {
 	reflect.StructField
 	JSON      string // name of the member
-	Tagged    bool   // the name comes from the tag
+	Tagged    bool   // whether the name comes from the tag
 	OmitEmpty bool
 	OmitZero  bool
 	String    bool // written inside a string; only for a number, boolean or string, or a pointer to one

@@ -197,7 +197,7 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: want an age such as 30m, 12h, 1d or 2w, today, a day such as %s, or a time in the format of RFC 3339", text, now.UTC().Format(time.DateOnly))
 }
 
-// MaxPage is the maximum number of runs on a page.
+// MaxPage is the maximum number of runs that a page can contain.
 const MaxPage = 1000
 
 // Query parses the parameters with which the API lists runs.

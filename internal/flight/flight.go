@@ -29,13 +29,13 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
-// Kept is the number of days for which daily spending is kept.
+// Kept is the number of days for which daily spending is stored.
 const Kept = 400
 
 // DayOf returns the number of days since 1970-01-01.
 func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
-// A Reader reads the recorded amounts of all processes.
+// A Reader reads the amounts that all processes have recorded.
 type Reader interface {
 	// Spent returns the recorded spending of the budget in the period.
 	Spent(Key) (budget.Amount, error)
@@ -151,8 +151,8 @@ func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 	}
 }
 
-// End stops counting a step as in flight, because its cost has been recorded or it has none. It returns the amount that was in
-// flight.
+// End stops counting a step as in flight. It is called when the step's cost has been recorded, or if the step has no cost. It
+// returns the amount that was in flight.
 func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 const (
 	Missing    = "missing"      // a required field is missing
 	UnknownKey = "unknown-keys" // a field that the reader does not request
-	Unknown    = "unknown"      // a name that is not one of the known ones
+	Unknown    = "unknown"      // a name that is not known
 	Invalid    = "invalid"      // a value of the wrong kind
 	OutOfRange = "out-of-range" // a number outside its bounds
 	Duplicate  = "duplicate"    // a name that occurs twice

@@ -31,7 +31,7 @@ type Value struct {
 // whole returns the value for use as a container of other values.
 func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()} }
 
-// EDN returns the data.
+// EDN returns the underlying EDN value.
 func (v Value) EDN() edn.Value { return v.edn }
 
 // Path returns the path from the root to the value, such as nodes[2].done.must[1].
@@ -182,7 +182,7 @@ func (v Value) Texts(to *[]string) bool {
 	return good
 }
 
-// Bool reads true or false.
+// Bool reads a boolean.
 func (v Value) Bool(to *bool) bool {
 	b, ok := v.edn.Bool()
 	if !ok {
@@ -193,7 +193,7 @@ func (v Value) Bool(to *bool) bool {
 	return true
 }
 
-// Int reads an integer from low to high.
+// Int reads an integer in the range from low to high.
 func (v Value) Int(to *int, low, high int) bool {
 	n, ok := v.integer(int64(low), int64(high), high == math.MaxInt)
 	if ok {
@@ -215,7 +215,7 @@ func (v Value) integer(low, high int64, unbounded bool) (int64, bool) {
 	return n, true
 }
 
-// Float reads a finite number from low to high. The bounds may be infinite.
+// Float reads a finite number in the range from low to high. The bounds may be infinite.
 func (v Value) Float(to *float64, low, high float64) bool {
 	f, ok := v.edn.Float64()
 	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {

@@ -25,7 +25,7 @@ type Client struct {
 	tenant string
 }
 
-// As returns a client of the server's API for a caller.
+// As returns a client that calls the server's API on behalf of a caller.
 func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who), who.Tenant} }
 
 // do sends a request and decodes the response into out.
@@ -100,7 +100,7 @@ func (c Client) Cancel(ctx context.Context, id string) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodPost, runPath(id)+"/cancel", nil, &r)
 }
 
-// Answer answers a question of a run.
+// Answer answers a question in a run.
 func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
@@ -163,8 +163,8 @@ func (c Client) Node(ctx context.Context, run, node string) (n api.Node, err err
 	return n, c.do(ctx, http.MethodGet, runPath(run)+"/nodes/"+url.PathEscape(node), nil, &n)
 }
 
-// Follow calls each with the events of a run until the run ends, ctx is done or the server closes. A refused request is
-// an *api.Problem.
+// Follow calls each with the events of a run until the run ends, ctx is done or the server closes. If the request is refused, the
+// error is an *api.Problem.
 func (c Client) Follow(ctx context.Context, run string, each func(api.Event)) error {
 	w := &reply{frame: func(data []byte) {
 		var e api.Event

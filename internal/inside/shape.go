@@ -21,7 +21,7 @@ type Shape struct {
 	schema string
 }
 
-// ShapeOf returns the shape of inputs that match a JSON Schema.
+// ShapeOf returns the Shape for inputs that match a JSON Schema.
 func ShapeOf(input json.RawMessage) (Shape, error) {
 	s := Shape{schema: string(input)}
 	var head struct {

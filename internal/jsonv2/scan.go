@@ -44,7 +44,7 @@ func (s *Scanner) Done() bool {
 	return !s.failed && s.in.StackDepth() == 0 && len(bytes.TrimSpace(s.in.UnreadBuffer())) == 0
 }
 
-// fail rejects the document.
+// fail marks the document as rejected.
 func (s *Scanner) fail() []byte {
 	s.failed = true
 	return nil
@@ -62,7 +62,7 @@ func (s *Scanner) Enter(open Kind) bool {
 	return err == nil
 }
 
-// More reports whether the array has another element. At the end it leaves the array.
+// More reports whether the array has another element. At the end of the array, More leaves the array.
 func (s *Scanner) More() bool {
 	switch {
 	case s.failed:
@@ -75,8 +75,8 @@ func (s *Scanner) More() bool {
 	return false
 }
 
-// Member returns the name of the object's next member; the caller must read or skip its value. At the end
-// it leaves the object and returns nil.
+// Member returns the name of the object's next member. The caller must then read or skip the member's value. At the end of the
+// object, Member leaves the object and returns nil.
 func (s *Scanner) Member() []byte {
 	if s.failed {
 		return nil

@@ -37,7 +37,7 @@ type Builder func(call.Metadata) (call.Capability, error)
 // Names of features that are not kinds, for Homes and Missing.
 const (
 	LegalMove  = "legal-move" // a check
-	Expression = "expression" // the language of guards and checks
+	Expression = "expression" // the expression language for guards and checks
 )
 
 // Sections are the configuration sections that need a part.
@@ -78,7 +78,7 @@ func Homes(names ...string) []string {
 	return slices.Compact(paths)
 }
 
-// Packages returns the packages that implement all kinds and features, sorted.
+// Packages returns the sorted packages of all kinds and features.
 func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 
 // Names returns the names of the kinds that can be linked, without the part after the slash.

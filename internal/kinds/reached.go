@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Reached describes where a capability runs.
+// Reached describes where a capability runs and what it needs there.
 type Reached struct {
 	ID      string
 	At      string // program, address or file; "" means this process

@@ -20,7 +20,7 @@ type Library struct {
 // Part makes a Library usable as a part of a program; see cli.Part.
 func (*Library) Part() {}
 
-// Config says which index to open.
+// Config specifies which index to open, and how.
 type Config struct {
 	Index    string       // file of the index, or address of its database
 	Make     bool         // create the index if there is none

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits restrict the requests to a server. Zero means unlimited.
+// Limits are limits on the requests to a server. Zero means unlimited.
 type Limits struct {
 	RequestsPerMinute int // requests started within any minute
 	TokensPerMinute   int // tokens of inputs and answers; see Request.Tokens
@@ -25,13 +25,13 @@ type Limiter struct {
 	minute  minute
 	running int
 	queues  [2]queue // the queues for other and for interactive requests
-	row     int      // interactive requests started in a row while others waited
+	row     int      // number of interactive requests that have started in a row while others were waiting
 	order   [2]order // order of each queue
 	server  server
 	timer   *time.Timer // calls advance at the time when the next request may start
 }
 
-// New returns a Limiter with the limits. Negative limits mean unlimited.
+// New returns a Limiter with the given limits. A negative limit means unlimited.
 func New(l Limits) *Limiter { return &Limiter{limits: l} }
 
 // Limits returns the limits that the Limiter was created with.
@@ -73,7 +73,7 @@ type TooLateError struct {
 	Patience time.Duration // the request's Patience; zero if Wait exceeds the context's deadline
 }
 
-// Error returns the length of the wait and its reason.
+// Error describes the length of the wait and the reason for it.
 func (e *TooLateError) Error() string {
 	beyond := "its deadline"
 	if e.Patience > 0 {
@@ -82,7 +82,7 @@ func (e *TooLateError) Error() string {
 	return fmt.Sprintf("no request may be sent for %v, beyond %s: %s", e.Wait.Round(time.Millisecond), beyond, e.Reason)
 }
 
-// Retryable returns true: the same request may be sent later.
+// Retryable returns true, because the same request can be sent later.
 func (e *TooLateError) Retryable() bool { return true }
 
 // A Rank determines when the requests of a run start relative to others.

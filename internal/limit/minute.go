@@ -11,7 +11,7 @@ type minute struct {
 // grain is the precision: a request stops counting at most this long after its minute has ended.
 const grain = 250 * time.Millisecond
 
-// spent counts requests that started at about the same time.
+// spent is an entry that counts the requests that started at about the same time.
 type spent struct {
 	from, to         time.Time
 	requests, tokens int

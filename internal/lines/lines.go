@@ -14,7 +14,7 @@ const (
 	readBuffer = 256 << 10 // size in bytes
 )
 
-// A Line is one line of a file, without its newline. The text is valid until the next line is read.
+// A Line is a line of a file, without the newline. Text is valid until the next line is read.
 type Line struct {
 	Number int // line number, from 1
 	Text   []byte

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Policy is the type of stone.Config.Policy.
+// Policy is the interface type of stone.Config.Policy.
 type Policy = interface {
 	Enter(ctx context.Context, p stone.Ashlar, g stone.Given) (context.Context, stone.Findings)
 	Narrow(ctx context.Context, granted []string) []string

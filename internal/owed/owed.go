@@ -40,7 +40,7 @@ var ErrFull = errors.New("the run has the maximum number of receivers: remove on
 const (
 	// MostReceivers is the maximum number of receivers of a run.
 	MostReceivers = 8
-	// LongestPause is the longest pause between two attempts at a notice.
+	// LongestPause is the maximum pause between two attempts to send a notice.
 	LongestPause = time.Hour
 )
 
@@ -81,7 +81,7 @@ const (
 type Receiver struct {
 	Name  string `json:"name"`  // name of the receiver, unique within the run
 	Bound string `json:"bound"` // receivers with the same Bound, such as the same address, share connections and backoff
-	Data  []byte `json:"data"`  // data for sending, including secrets
+	Data  []byte `json:"data"`  // data needed for sending, including secrets
 }
 
 // A Notice tells a receiver about an event of a run.

@@ -27,7 +27,7 @@ const (
 	maxWork = 1 << 30
 	// atOnce is the maximum work of a match that does not check the context.
 	atOnce = 1 << 20
-	// every is the number of runes after which a long match checks the context.
+	// every is the number of runes after which a long match checks the context again.
 	every = 1 << 8
 )
 

@@ -80,14 +80,14 @@ func (d *Display) remind() {
 	}
 }
 
-// say writes a plain line.
+// say writes a line in a plain log.
 func (d *Display) say(at time.Time, line string) {
 	d.out.Lock()
 	defer d.out.Unlock()
 	d.write([]byte(at.Local().Format(time.TimeOnly) + " " + line + "\n"))
 }
 
-// slow returns a line for each step outside lanes that has been running for a long time.
+// slow returns a line for each step that is not in a lane and has been running for a long time.
 func (t *Tree) slow(now time.Time) (lines []string) {
 	const long = 5 * time.Second
 	t.mu.Lock()
@@ -151,7 +151,7 @@ func (d *Display) Println(line string) {
 	d.Pause()
 	d.out.Lock()
 	if line = text.Line(line) + "\n"; d.paused > 1 {
-		line = "\n" + line // another writer is in the middle of a line
+		line = "\n" + line // another writer has not finished its line
 	}
 	d.write([]byte(line))
 	d.out.Unlock()
@@ -369,7 +369,7 @@ const laneNews = 5 * time.Second
 // namedLanes is the maximum number of running lanes that are shown by label.
 const namedLanes = 3
 
-// names returns the labels of the first running lanes.
+// names returns the labels of the first few running lanes.
 func (r *row) names() string {
 	var names []string
 	for _, l := range r.active[:min(len(r.active), namedLanes)] {
@@ -415,7 +415,8 @@ const maxBroken = 1000
 // replayed is the maximum duration of a lane whose results are already recorded.
 const replayed = 5 * time.Millisecond
 
-// left formats the rate of a map in lanes per second and the estimated time left, or "" if it is unknown or short.
+// left formats the rate of a map in lanes per second and the estimated remaining time. It returns "" if the time is unknown or
+// short.
 func (r *row) left(now time.Time) string {
 	if r.form() != "map" || r.running == 0 || r.worked == 0 || r.ended >= r.lanes {
 		return ""

@@ -66,7 +66,7 @@ func (l *Ledger) done(path string, d event.StepDone) (more budget.Usage) {
 	delete(l.claims, path)
 	for up := address.Parent(path); up != ""; up = address.Parent(up) {
 		if l.leaves[up] {
-			return more // the sum of that leaf contains this one
+			return more // the sum of the enclosing leaf will include this one
 		}
 	}
 	delete(l.counted, path)

@@ -43,7 +43,7 @@ const (
 	plainColor = "\x1b[0m"
 )
 
-// colors are dim, cyan, yellow, green and red.
+// colors contains the escape sequences for dim, cyan, yellow, green and red.
 var colors = map[view.State]string{view.Pending: "\x1b[2m", view.Running: "\x1b[36m", view.Waiting: "\x1b[33m", view.Done: "\x1b[32m", view.Failed: "\x1b[31m"}
 
 // erase moves to the first line of the picture and clears everything from there on. If the terminal has become narrower in the
@@ -117,7 +117,7 @@ func (r *row) state() view.State {
 	return view.Failed
 }
 
-// finished counts the steps below r that have ended in its current visit.
+// finished returns the number of steps below r that have ended in the current visit to r.
 func (r *row) finished() int {
 	n := 0
 	for _, below := range r.below {

@@ -52,7 +52,7 @@ func (Protocol) Part() {}
 // Protocol distinguishes a Protocol from other parts.
 func (Protocol) Protocol() {}
 
-// A Route handles the requests of one pattern of http.ServeMux.
+// A Route handles the requests that match a pattern of http.ServeMux.
 type Route struct {
 	Pattern string
 	Role    string // role that the caller must have; empty if every admitted caller may send the request
@@ -93,7 +93,7 @@ type Caller interface {
 	Remove(ctx context.Context, id string) error
 	// Kept returns the Keep with which a run was started.
 	Kept(ctx context.Context, id string) ([]byte, error)
-	// Watchers returns the watchers of a run in this process.
+	// Watchers returns the watchers that a run has in this process.
 	Watchers(id string) []event.Watcher
 	// Ask answers a capability request, given as an envelope, with the same limits and budgets as for other requests.
 	Ask(r *http.Request, app *call.Applicator, envelope []byte) (call.Response, error)
@@ -118,7 +118,7 @@ type Caller interface {
 	Drain() <-chan struct{}
 	// Closing returns the error for requests that start something if the server is shutting down, and otherwise nil.
 	Closing() error
-	// Hold counts a waiting request as one of its caller's streams until leave is called.
+	// Hold counts a waiting request as one of the caller's streams until leave is called.
 	Hold() (leave func(), err error)
 	// Place takes a place for reading, unless the request already has one.
 	Place(ctx context.Context) (leave func(), err error)

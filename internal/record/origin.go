@@ -17,7 +17,7 @@ type Origin struct {
 
 type originKey struct{}
 
-// WithOrigin returns the context of a step whose result may come from another run.
+// WithOrigin returns the context for a step whose result may come from another run.
 func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }

@@ -13,7 +13,7 @@ import (
 // Note adds secrets. It ignores values that are too short to be secrets.
 func (s *Set) Note(values ...string) { s.add(values...) }
 
-// Join adds the secrets of another set.
+// Join adds all secrets of another set.
 func (s *Set) Join(other *Set) {
 	if s == nil || other == nil || s == other {
 		return
@@ -70,8 +70,8 @@ func (s *Set) NoteVariable(name, value string) {
 	s.NoteURL(value)
 }
 
-// NoteEnv adds the secrets in a program's environment: for an entry NAME, the variable's value in this process, and for
-// NAME=value, the value if the name denotes a secret.
+// NoteEnv adds the secrets in a program's environment. An entry NAME stands for the variable's value in this process. The value in
+// an entry NAME=value is added only if the name suggests a secret.
 func (s *Set) NoteEnv(env []string) {
 	for _, entry := range env {
 		name, value, given := strings.Cut(entry, "=")

@@ -17,7 +17,7 @@ import (
 // MinLength is the minimum length of a secret in bytes. A shorter secret would also be found in harmless text.
 const MinLength = 8
 
-// Mark replaces a secret.
+// Mark is the text that replaces a secret.
 const Mark = "[redacted]"
 
 // A Set contains secrets. A zero Set and a nil *Set are empty. It is safe for concurrent use.

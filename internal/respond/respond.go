@@ -82,7 +82,7 @@ const IDUsed = "trace/id-used"
 
 var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
 
-// IsJSON reports whether a request is JSON, even if it cannot be read.
+// IsJSON reports whether a request is written in JSON, even if it is invalid.
 func IsJSON(data []byte) bool { return beginsAsJSON.Match(data) }
 
 // TraceIn returns the trace in a refused request, or a zero Trace if there is none.

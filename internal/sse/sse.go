@@ -19,7 +19,7 @@ var ErrTooLong = errors.New("sse: an event is longer than 16 MiB")
 // Event is a server-sent event. Data is valid until the next call of a method of the Reader.
 type Event struct {
 	Name string // "" if the stream has not set one
-	Data []byte // the data lines, joined by line feeds
+	Data []byte // data lines joined by line feeds
 }
 
 // Reader splits a stream into events. The zero Reader is ready to use.
@@ -155,7 +155,7 @@ func (r *Reader) dispatch() (Event, bool) {
 	return ev, ok
 }
 
-// keep copies data out of the piece, which the caller is about to reuse.
+// keep copies the data out of the current piece, because the caller is about to reuse the piece.
 func (r *Reader) keep() {
 	if r.hasData {
 		r.own()

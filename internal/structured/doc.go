@@ -18,9 +18,9 @@
 //
 //   - The projection may allow more than the schema, because no provider supports every keyword. Constraints that are omitted,
 //     such as a minimum, are written into the descriptions for the model, and Read checks them.
-//   - A part that the provider cannot enforce is requested in another form, which Read converts back: an object with free names
-//     becomes the list of its members, each with "key" and "value"; a property whose name is refused gets another name; and a
-//     value of any kind, or of a kind that is not enforced, becomes JSON text. A partial answer shows that form.
+//   - A part that the provider cannot enforce is requested in a different form, which Read converts back: an object with arbitrary
+//     names becomes the list of its members, each with "key" and "value"; a property whose name is refused is renamed; and a value
+//     of any kind, or of a kind that cannot be enforced, becomes JSON text. Partial answers show this form.
 //   - If the provider cannot enforce a schema at all, because it is too large or not an object, the format is not enforced.
 //     Instead, the system text describes the schema to the model; see [System]. The same happens if Anthropic's server refuses a
 //     schema because it is too complex.

@@ -104,7 +104,7 @@ func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) 
 	return string(data), nil
 }
 
-// value finds the value in an answer and checks it.
+// value extracts the value from an answer and checks it.
 func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
 	if f.wrapped {
 		var fields map[string]json.RawMessage

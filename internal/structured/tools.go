@@ -109,7 +109,7 @@ func (t *toolDialect) project(text json.RawMessage) projected {
 	if ok {
 		return p
 	}
-	if len(text) == 0 { // a tool without arguments
+	if len(text) == 0 { // the tool has no arguments
 		text = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	var err error

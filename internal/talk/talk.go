@@ -51,7 +51,7 @@ func wrong(param, code, format string, args ...any) error {
 	return &Error{Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// A form is the role of a pipeline's input in a conversation.
+// A form is the role that an input of a pipeline has in a conversation.
 type form int
 
 const (

@@ -50,9 +50,8 @@ var extras = []struct{ label, field string }{
 // maxExtra is the maximum number of characters of a value to show.
 const maxExtra = 200
 
-// FormatLifecycleLine renders an event as one line without a newline: local time, type, name of the
-// ashlar and the most useful fields, such as turn=5 msgs=19. Values that would break the line are
-// quoted and escaped.
+// FormatLifecycleLine formats an event as one line without a newline: the local time, the type, the name of the ashlar, and the
+// most useful fields, such as turn=5 msgs=19. Values that would break the line are quoted and escaped.
 func FormatLifecycleLine(e event.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %-18s  %-12s", clock(e.Time), orDash(e.Type()), orDash(e.Name))

@@ -18,7 +18,7 @@ type Tools struct {
 	Refused  map[string]Refused         `json:"refused,omitempty"`
 }
 
-// Refused is a definition that was refused.
+// Refused is a tool definition that the user has refused.
 type Refused struct {
 	Definition json.RawMessage `json:"definition"`
 	Changes    string          `json:"changes"` // description for people

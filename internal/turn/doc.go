@@ -8,5 +8,5 @@
 // If an answer is rejected, its parts become void. A viewer that has not sent them yet omits them. A run that stops for a question
 // does not retract anything, because it produces the same parts again when it continues.
 //
-// Packages x/ui, x/acp and x/a2a/server write the parts for their protocols.
+// Packages x/ui, x/acp and x/a2a/server convert the parts to their protocols.
 package turn

@@ -179,7 +179,7 @@ func (l *Log) enter(path, name string) {
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
-// leave ends a leaf. If it has a result, all its parts are accepted.
+// leave ends a visit to a leaf. If the leaf has a result, all its parts are accepted.
 func (l *Log) leave(path string, ok bool) {
 	if !ok && l.waits(path) {
 		return

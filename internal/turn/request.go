@@ -25,8 +25,8 @@ type Request struct {
 	Message string     // ID of the user's new message; empty if there is none
 	Content []llm.Part // content of the message
 	Again   bool       // answer the message again
-	Edited  bool       // the message takes the place of an earlier one
-	Replies []string   // IDs of earlier replies, newest first; see Run for the IDs of this server
+	Edited  bool       // the message replaces an earlier one
+	Replies []string   // IDs of earlier replies, newest first; for replies of this server, Run returns the run
 	Answers []Answer   // answers to questions
 	Results []Answer   // results of calls that the client has executed, with the IDs of the calls
 	Tools   []llm.Tool // tools of the client; see CheckTools
@@ -176,7 +176,7 @@ const mark = "~"
 // ID returns the ID that clients of conversations see for something at an address in a run.
 func ID(run, address string) string { return run + mark + address }
 
-// Run returns the ID of the run to which an ID belongs.
+// Run returns the run in an ID that was created by ID.
 func Run(id string) string {
 	run, _, _ := strings.Cut(id, mark)
 	return run

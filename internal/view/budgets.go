@@ -44,7 +44,7 @@ func (b Budget) Runs() string {
 	return strings.Join(words, " ")
 }
 
-// Renewed says when the budget is renewed.
+// Renewed describes when the budget is renewed.
 func (b Budget) Renewed() string {
 	if b.Renews.IsZero() {
 		return "never"
@@ -57,7 +57,7 @@ type BudgetLine struct{ Unit, Used, Held, Limit string }
 
 // Lines returns a line for each unit that the budget limits.
 func (b Budget) Lines() (all []BudgetLine) {
-	usd := func(n float64) string { return money.Exact(math.Round(n*1e9) / 1e9) } // without the rounding errors of sums
+	usd := func(n float64) string { return money.Exact(math.Round(n*1e9) / 1e9) } // removes rounding errors of sums
 	if l := b.Limits.USD; l != nil {
 		all = append(all, BudgetLine{"USD", usd(b.Used.USD), usd(b.Held.USD), usd(max(*l, 0))})
 	}

@@ -20,8 +20,8 @@ func SizeOf(q journal.Question) int {
 	return n
 }
 
-// Brief returns a question without its long parts: its Text, Problem, Default and Response are truncated, and it has no Choices,
-// Schema or Call.
+// Brief returns a question without its long parts: Text, Problem, Default and Response are truncated, and Choices, Schema and Call
+// are removed.
 func Brief(q journal.Question) journal.Question {
 	const most = 2 << 10
 	for _, text := range []*string{&q.Text, &q.Problem, &q.Default, &q.Response} {

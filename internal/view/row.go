@@ -59,7 +59,7 @@ type Row struct {
 // Row returns the row for a branch. For steps of agents and calls, it reads the result.
 func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	s := Result(b)
-	if r.State == journal.Done && (s == nil || s.Recorded) { // steps without a result are no longer needed
+	if r.State == journal.Done && (s == nil || s.Recorded) { // steps without a result were no longer needed
 		b.Open = 0
 	}
 	row := Row{Branch: b, State: State(b.State())}

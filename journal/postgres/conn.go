@@ -182,7 +182,7 @@ const null = -1
 
 // array encodes a one-dimensional array in the format that PostgreSQL's array_recv (in arrayfuncs.c) reads.
 func array(n int, oid uint32, length func(int) int, element func([]byte, int) []byte) []byte {
-	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
+	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type, size, first index
 	if n == 0 {
 		header = []uint32{0, 0, oid}
 	}

@@ -55,7 +55,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 	return err
 }
 
-// connect opens the writing connection and inserts the row of this process.
+// connect opens the connection for writes, and inserts the row of this process.
 func (d *database) connect() error {
 	if d.writer != nil && !d.writer.IsClosed() && d.writer.TxStatus() == 'I' && d.id.Load() != 0 {
 		return nil

@@ -24,7 +24,7 @@ type Options struct {
 	// A result that has not been written by then is still written as soon as possible while the DB is open. If writes fail for
 	// longer than Retry, this is logged once, with slog.Default.
 	RetryResults time.Duration
-	// ReadOnly opens an existing file only for reading: every write fails.
+	// ReadOnly opens an existing file only for reading, so every write fails.
 	ReadOnly bool
 }
 

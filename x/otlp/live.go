@@ -40,7 +40,7 @@ type Live struct {
 	hurry   context.CancelFunc      // ends the pauses between attempts
 	stop    context.CancelCauseFunc // cancels requests
 	dropped atomic.Int64
-	why     atomic.Pointer[error] // why the first spans were dropped
+	why     atomic.Pointer[error] // error because of which the first spans were dropped
 }
 
 // NewLive starts a Live. It calls say when it first drops spans, and on Close with the number of dropped spans.
@@ -92,7 +92,7 @@ func (l *Live) drop(n int, why error) {
 	l.dropped.Add(int64(n))
 }
 
-// run sends the queued spans until the queue is closed.
+// run sends queued spans until the queue is closed.
 func (l *Live) run(ctx context.Context) {
 	defer close(l.ended)
 	tick := time.NewTicker(oldest)

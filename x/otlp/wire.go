@@ -148,7 +148,7 @@ func text(s string) value {
 	return value{String: &s}
 }
 
-// cut limits the length of a text; a truncated text ends in "…".
+// cut limits the length of a text; a truncated text ends with "…".
 func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
 
 // scope is the name of the library that created the spans.

@@ -190,7 +190,7 @@ func (c *checker) row(row *Row, nodes map[half]bool) error {
 	return nil
 }
 
-// address checks that the id of a node is the hash of its content, parents and type.
+// address checks that the ID of a node is the hash of its content, parents and type.
 func (r *Row) address(h head) error {
 	text, err := canon.Append(nil, struct {
 		Content json.RawMessage `json:"content"`

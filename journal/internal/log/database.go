@@ -17,9 +17,9 @@ import (
 // one goroutine at a time.
 type Database interface {
 	Reader
-	// Update runs f in a transaction, which is durable when Update returns nil. No one
-	// else may change the rows that f reads before the transaction ends. The error of f is
-	// returned unchanged. An *UnknownError means that the transaction may be durable.
+	// Update runs f in a transaction, which is durable when Update returns nil. Until the transaction ends, no other transaction
+	// can change the rows that f has read. Update returns the error of f unchanged. An *UnknownError means that the transaction
+	// may be durable.
 	Update(f func(Tx) error) error
 	// Listen is called at most once. From then until Close, a Database that can receive notifications calls wake soon after
 	// another process has committed.
@@ -62,7 +62,7 @@ func (t *Trouble) Is(target error) bool { return t.Passing && target == journal.
 
 // UnknownError means that the connection was lost during a commit, so it is unknown whether the transaction was committed.
 type UnknownError struct {
-	Err error // a temporary error, see Database.Passing
+	Err error // a temporary error; see Database.Passing
 	// Committed asks the database whether the transaction was committed. The answer is final.
 	Committed func() (bool, error)
 }
@@ -74,7 +74,7 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 type Reader interface {
 	// Run returns the run with the id, or nil if there is none.
 	Run(ctx context.Context, id string) (*Run, error)
-	// Runs returns runs without their Shape, the newest first.
+	// Runs returns the selected runs without their Shape, newest first.
 	Runs(ctx context.Context, s RunSelection) iter.Seq2[*Run, error]
 	// CountRuns counts the runs that s selects, ignoring Before and Most.
 	CountRuns(ctx context.Context, s RunSelection) ([]RunCount, error)
@@ -84,8 +84,8 @@ type Reader interface {
 	Spent(ctx context.Context, k flight.Key) (budget.Amount, error)
 	// Rows returns the selected records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
-	// Reusable returns the records with the given Reuse, oldest first: those of the run from, or of all runs if from is 0, except
-	// the run but.
+	// Reusable returns the records with the given Reuse, oldest first. If from is not 0, it returns only records of the run from.
+	// It never returns records of the run but.
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
 	// Questions returns the selected questions in the order in which they were first asked.
 	Questions(ctx context.Context, s QuestionSelection) iter.Seq2[*Question, error]
@@ -156,8 +156,7 @@ type Tx interface {
 	Count(beats []*Beat) error
 	// Append stores records. Their Run and Seq must be set.
 	Append(rows []*Row) error
-	// Delete removes the records of a run with numbers from first to last, and returns how
-	// many it removed.
+	// Delete removes the records of a run with numbers from first to last, and returns the number of removed records.
 	Delete(run, first, last int64) (int64, error)
 	// PutBlocks stores blocks of a run's outline, replacing blocks with the same name.
 	PutBlocks(run int64, blocks []*Block) error
@@ -246,7 +245,7 @@ type Row struct {
 	Path    string // path of the step whose result this is
 	Head    []byte // JSON of everything except the content
 	Seal    []byte // checksum of the fields from Digest on
-	Content []byte // JSON, or the digests of the steps that start
+	Content []byte // JSON of the content, or digests of the steps that start
 }
 
 // Block is a part of a run's outline; see package outline.

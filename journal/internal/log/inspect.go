@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// existing returns the row of a run, or journal.ErrNoRun.
+// existing returns the row of a run. The error is journal.ErrNoRun if there is no such run.
 func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
 	found, err := j.data.Named(ctx, id, 1) // of all IDs with this prefix, the ID itself sorts first
 	if err != nil {
@@ -86,7 +86,7 @@ type follower struct {
 	run   int64     // number of the run
 	after int64     // position of the last yielded row
 	whole int64     // number of the last record that was yielded completely
-	seen  lease     // the lease when it was last read
+	seen  lease     // lease of the run when it was last read
 	since time.Time // when the lease last changed
 }
 

@@ -19,11 +19,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Options of a Journal. All must be set.
+// Options are the options of a Journal. All fields must be set.
 type Options struct {
 	Lease        time.Duration    // validity of a lease after a renewal
 	Retry        time.Duration    // how long a failed write is retried
-	RetryResults time.Duration    // how long a failed result of a step is retried
+	RetryResults time.Duration    // how long a failed write of a step's result is retried
 	Poll         time.Duration    // interval at which Follow looks for rows of other processes
 	Now          func() time.Time // clock for the times in rows
 	Schema       int              // version of the tables
@@ -41,7 +41,7 @@ type Journal struct {
 
 	listening sync.Once
 	flight    flight.Flight // budgets shared by several runs
-	day       int64         // day on which the writer last forgot old spending
+	day       int64         // day on which the writer last removed old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run
@@ -51,7 +51,7 @@ type Journal struct {
 	losses    map[string]int      // how many times in a row this process has lost a run, by ID
 }
 
-// New returns a Journal over a database, which it closes when it is closed.
+// New returns a Journal on top of a database. Closing the Journal also closes the database.
 func New(data Database, opts Options) *Journal {
 	var nonce [4]byte
 	rand.Read(nonce[:]) // never fails

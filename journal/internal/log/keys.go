@@ -250,7 +250,7 @@ type QuestionSelection struct {
 	Path   string            // the question at this path
 	Open   bool              // open questions only
 	Due    bool              // open questions with a deadline; may select others too
-	After  int64             // with a higher number than this
+	After  int64             // with a number higher than this
 	Most   int               // at most this many, the oldest ones; all if 0
 }
 

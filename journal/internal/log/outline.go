@@ -18,7 +18,7 @@ import (
 // have no stored outline and no such cost. Adding a step to an outline made of blocks takes 2 µs of CPU time. With one row of sums
 // for each branch, updated by UPSERT, it would take 7 to 10 µs.
 
-// outlineEvery is the number of records added to an outline at once.
+// outlineEvery is the number of records after which they are added to the stored outline.
 const outlineEvery = 4096
 
 // recent holds the steps that are not yet in a run's outline.
@@ -27,7 +27,7 @@ type recent struct {
 	events []outline.Event
 }
 
-// blockStore is an [outline.Store] in a database.
+// blockStore is an [outline.Store] that reads the blocks of a run from a database.
 type blockStore struct {
 	from Reader
 	run  int64
@@ -191,7 +191,7 @@ func (t *transaction) forgotten(p *part, events []outline.Event) error {
 	return err
 }
 
-// view is a [journal.Outline].
+// view is a [journal.Outline] of a recorded run.
 type view struct {
 	*Journal
 	id  string

@@ -156,7 +156,7 @@ func (j *Journal) DropReceiver(_ context.Context, run, name string) error {
 	}})
 }
 
-// stopped reports whether receivers are notified when a run ends or waits in this state.
+// stopped reports whether receivers are notified when a run stops in the given state.
 func stopped(state string) bool {
 	switch journal.State(state) {
 	case journal.Done, journal.Failed, journal.Canceled, journal.Refused, journal.Waiting:

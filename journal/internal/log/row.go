@@ -26,7 +26,7 @@ type result struct {
 	*Row
 	made   *dag.Node
 	failed bool
-	costs  bool // the step declared a cost, and the result is not reused
+	costs  bool // the step has declared a cost, and the result is not reused
 	child  bool // the step has waited for a child (see journal.Elsewhere)
 	event  outline.Event
 }

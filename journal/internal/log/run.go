@@ -29,7 +29,7 @@ type run struct {
 	// the writer locks mu to report its commits, so mu must never be locked while waiting for the writer.
 	taking sync.Mutex
 
-	// Used by the writer, and protected by the writer's lock.
+	// The following fields are used by the writer, and are protected by the writer's lock.
 	row      int64
 	rows     int64 // number of records; negative until the run is loaded
 	next     int64
@@ -67,7 +67,7 @@ type tenure struct {
 	cancel          context.CancelCauseFunc
 }
 
-// begin starts a tenure, unless the last one has not ended yet. The new tenure ends no later than that of the outer run.
+// begin starts a tenure, unless the last one has not ended yet. The new tenure ends no later than the outer run's tenure.
 func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
 		t.Context, t.cancel = context.WithCancelCause(outer)
@@ -87,7 +87,7 @@ func (r *run) lastTenure() context.Context {
 	return r.tenure.Context
 }
 
-// endTenure ends the context of the tenure with the reason why this Journal leaves the run.
+// endTenure ends the tenure. Why, the reason, becomes the cause of the tenure's context.
 func (r *run) endTenure(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,7 +220,7 @@ func (r *run) settled(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errors.As(x.err, new(*journal.HeldError)) {
-		// Another owner has the run. The next step requests the lease again.
+		// The run has another owner. The next step will try to acquire the lease again.
 		r.ready, r.fresh = false, false
 		r.held.Store(false)
 		r.tenure.end(x.err)

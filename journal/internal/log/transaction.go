@@ -95,7 +95,7 @@ func (t *transaction) part(r *run) *part {
 }
 
 func (t *transaction) find(r *run) *part {
-	for _, p := range t.parts { // a transaction has few parts, usually one
+	for _, p := range t.parts { // a transaction has only a few parts, usually one
 		if p.run == r {
 			return p
 		}

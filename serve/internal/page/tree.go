@@ -56,10 +56,10 @@ type tree struct {
 	Paid    bool              // steps without a result may have been billed
 }
 
-// Kept is the number of results that resuming a failed run keeps.
+// Kept returns the number of results that are kept when a failed run is resumed.
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
-// crumbs returns the breadcrumbs of a path.
+// crumbs returns the breadcrumbs for a path.
 func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, err error) {
 	for at := path; at != ""; at = up(at) {
 		label, err := lanes.Label(ctx, at)

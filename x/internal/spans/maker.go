@@ -57,7 +57,7 @@ type run struct {
 type span struct {
 	Span
 	key          string // key of the span, unique among the open spans of its run
-	up           *span  // the open span around the span; nil for a root span
+	up           *span  // enclosing open span; nil for a root span
 	of           activity
 	seq          int       // number of the span in its run
 	start        time.Time // start of the span
@@ -191,7 +191,7 @@ func (r *run) begin(e event.Event, of activity, at time.Time) {
 		key += agentKey
 		old = r.open[key]
 	}
-	if old != nil && old.of != of { // an agent and its leaf share a span; the leaf starts first
+	if old != nil && old.of != of { // the leaf of an agent starts first, and shares its span with the agent
 		r.describe(old, e)
 		return
 	}
@@ -224,7 +224,7 @@ func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted
 	case sp == nil:
 		sp = r.span(e, of, at.Add(-max(lasted, 0)))
 		sp.fail(failure(e.Data))
-	case sp.of != of: // an agent and its leaf share a span; the agent ends first
+	case sp.of != of: // the agent ends before its leaf, with which it shares a span
 		r.describe(sp, e)
 		return
 	default:
@@ -293,7 +293,7 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	sp := &span{of: of, seq: r.seq, start: at}
 	switch of {
 	case aRun:
-	case aTurn, aTool, anAttempt: // the ashlar's span is around it
+	case aTurn, aTool, anAttempt: // such a span is below the span of its ashlar
 		sp.up = r.around(e.Span+agentKey, e.Span)
 	case anAgent:
 		sp.up = r.around(e.Span, e.Parent)

@@ -39,15 +39,15 @@ const (
 
 // Values of OperationName.
 const (
-	Chat           = "chat"            // a turn of a model
-	ExecuteTool    = "execute_tool"    // a call of a tool
+	Chat           = "chat"            // a model's turn
+	ExecuteTool    = "execute_tool"    // a tool call
 	InvokeAgent    = "invoke_agent"    // an agent
 	InvokeWorkflow = "invoke_workflow" // a run
 )
 
 // Values of ErrorType that are not failure kinds.
 const (
-	otherError = "_OTHER" // the conventions' value for other errors
+	otherError = "_OTHER" // value for other errors in the conventions
 	unfinished = "unfinished"
 )
 

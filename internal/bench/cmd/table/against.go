@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	worse = 1.15 // a row may cost at most this multiple
+	worse = 1.15 // a row may cost at most this multiple of its earlier cost
 	sure  = 0.05 // a difference counts only if its p-value is below this
 )
 

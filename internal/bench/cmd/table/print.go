@@ -35,7 +35,7 @@ func (m *measured) print(out io.Writer, rows []row) error {
 	return err
 }
 
-// line returns the cells of a row and whether it meets its bound.
+// line returns the cells of a row, and reports whether the row is within its bound.
 func (m *measured) line(r row) (line []string, met bool) {
 	line = []string{strconv.Itoa(r.number), r.title, none, none, none, none, none, none, r.hold.words, noFigure, none}
 	stone, ok := m.median(r.path+"/stone", r.unit)

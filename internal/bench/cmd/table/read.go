@@ -88,8 +88,8 @@ func (m *measured) spread(path, unit string) float64 {
 	return slices.Max(s) / slices.Min(s)
 }
 
-// best returns the peer with the smallest median among the benchmarks below path: all
-// except Stone and the floor.
+// best returns the peer with the smallest median among the benchmarks below path. All libraries except Stone and the floor are
+// peers.
 func (m *measured) best(path, unit string) (name string, figure float64, ok bool) {
 	for _, key := range m.order {
 		rest, below := strings.CutPrefix(key, path+"/")
