@@ -30,7 +30,7 @@ type calls struct {
 	plan    *plan.Plan
 	silent  bool           // a finding has reported that the plan emits nothing
 	slots   []string       // names of slots whose values are set later, for each case of an evaluation
-	refused stone.Findings // findings, if the file is no plan at all
+	refused stone.Findings // findings, if the file is not a plan at all
 	opts    plan.Options
 	base    stone.Config // configuration of the plan's run
 	release func()       // releases the deadline of the run, if it has one

@@ -128,7 +128,7 @@ func (f found) trusted() error {
 	return err
 }
 
-// applicator is the result of Applicator.
+// applicator holds the applicator that Applicator returns.
 var applicator struct {
 	sync.Mutex
 	app    call.Applicator

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/journal"
@@ -35,6 +34,8 @@ func (a *app) export(c *cobra.Command) {
 			return fmt.Errorf("--as %s exports a whole run: leave out %s", as.value, args[1])
 		case as.value == "html" && a.linked.server == nil:
 			return errors.New("this program cannot write pages: pass cli.Main the part of package github.com/stonelayer/stone/cli/serve")
+		case as.value == "evidence" && a.linked.evidence == nil:
+			return errNoEvidence
 		case as.value == "otlp":
 			return a.exportTrace(c.Context(), args[0], to)
 		}
@@ -72,7 +73,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	case as == "chrome":
 		return output(export.Chrome(w, info, s.EachStep(ctx, info.ID)))
 	case as == "evidence":
-		sum, err := evidence.Write(ctx, w, s, info)
+		sum, err := a.linked.evidence.Write(ctx, w, s, info)
 		if err == nil {
 			a.complain("seal %s", sum)
 		}

@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// homes are the packages of the parts that have a command. The first has the command, the others extend it.
+// homes maps each command that a part provides to packages. The first package provides the command; the others extend it.
 var homes = map[string][]string{
 	"eval":  append([]string{evalPackage, labPackage}, kinds.Homes(kinds.Expression)...),
 	"index": {libraryPackage, indexPackage}, "search": {libraryPackage, indexPackage},
 	"serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
 }
 
-// extra makes a command of a part.
+// extra sets up a command that a part provides.
 func (a *app) extra(c *cobra.Command, x command.Command) {
 	var flags runFlags
 	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
@@ -82,7 +82,7 @@ func (a *app) extra(c *cobra.Command, x command.Command) {
 	}
 }
 
-// host returns this program as a command of a part sees it.
+// host returns this program in the form in which a part's command sees it.
 func (a *app) host(c *cobra.Command, p stone.Ashlar, flags runFlags) (*command.Host, error) {
 	k := &a.calls
 	cfg := k.base
@@ -116,13 +116,13 @@ func (a *app) host(c *cobra.Command, p stone.Ashlar, flags runFlags) (*command.H
 				}
 			}
 			line = append(line, budgetLine(budget.From(ctx).Left())...)
-			a.closeCalls() // which ends ctx
+			a.closeCalls() // this ends ctx
 			return a.within(c.Context(), line)
 		},
 	}, nil
 }
 
-// task runs a pipeline for a command of a part.
+// task runs a pipeline on behalf of a part's command.
 func (a *app) task(ctx context.Context, t command.Task, cfg stone.Config, flags runFlags) error {
 	flags.own, flags.keep.name, flags.keep.labels = true, t.Name, t.Labels
 	if t.Reuse {

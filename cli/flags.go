@@ -74,7 +74,7 @@ func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
-// budgetLine returns a budget as the flags with which a run is resumed.
+// budgetLine returns the flags that give a resumed run this budget.
 func budgetLine(l budget.Limits) (line []string) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false

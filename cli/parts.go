@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"
@@ -149,6 +150,7 @@ type linked struct {
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
 	batches   *batches.Sender
+	evidence  *evidence.Files
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -171,6 +173,8 @@ func link(parts []Part) (l linked, err error) {
 				l.commands = command.Commands{}
 			}
 			maps.Copy(l.commands, p)
+		case *evidence.Files:
+			l.evidence = p
 		case *batches.Sender:
 			l.batches = p
 		case *telemetry.Exporter:

@@ -188,7 +188,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// running reports whether another process has continued a run since it was listed.
+// running reports whether another process has continued a run since the list was read.
 func (a *app) running(ctx context.Context, id string) (is bool, err error) {
 	err = a.withStore(ctx, func(s *store) error {
 		info, err := s.Find(ctx, id)

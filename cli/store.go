@@ -94,7 +94,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 // noDatabase is the error of a command that needs an existing database if there is none.
 type noDatabase struct{ file string }
 
-// Is makes it match fs.ErrNotExist.
+// Is makes the error match fs.ErrNotExist.
 func (noDatabase) Is(err error) bool { return err == fs.ErrNotExist }
 
 func (e noDatabase) Error() string {

@@ -77,17 +77,17 @@ func (s *Server) table() []route {
 	return all
 }
 
-// lists are the routes that check their own query parameters.
+// lists contains the routes that check their query parameters themselves.
 var lists = []string{"GET /v1/runs", "GET /v1/questions", "GET /v1/runs/{id}/questions"}
 
-// parameters are the query parameters of the routes that have any.
+// parameters lists the query parameters of the other routes that accept any.
 var parameters = map[string][]string{
 	"GET /v1/runs/{id}/result": {"wait"},
 	"GET /v1/runs/{id}/events": {"after", "said"},
 	"POST /v1/act":             {"id"},
 }
 
-// withParameters refuses requests with query parameters that are not known, because a client expects them to have an effect.
+// withParameters refuses requests with unknown query parameters, because a client expects that they have an effect.
 func withParameters(known []string, handle func(http.ResponseWriter, *http.Request, Principal) error) func(http.ResponseWriter, *http.Request, Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who Principal) error {
 		for name := range r.URL.Query() {

@@ -103,7 +103,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Protocol is implemented by packages below x. An example is ui.Part of package x/ui.
+// A Protocol adds a protocol to a Server. It is implemented by packages below x; an example is ui.Part of package x/ui.
 type Protocol interface {
 	Part() // makes the protocol usable as a part of a program; see cli.Part
 	Protocol()

@@ -156,7 +156,7 @@ func (s *Server) rows(ctx context.Context, who Principal, key string, after int6
 	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })
 }
 
-// originIn returns the caller's name for the run from which a result was taken.
+// originIn returns meta with the caller's name for the run from which a result was taken.
 func originIn(who Principal, meta map[string]string) map[string]string {
 	if from := meta[terms.From]; from != nameOf(who, from) {
 		meta = maps.Clone(meta)

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
 	evals "github.com/stonelayer/stone/x/eval/commands"
+	"github.com/stonelayer/stone/x/evidence"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
@@ -40,6 +41,6 @@ func Parts() []cli.Part {
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
 		evals.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part, evidence.Part,
 	}
 }

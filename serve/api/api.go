@@ -88,7 +88,7 @@ type Search struct {
 type Found struct {
 	Capability string       `json:"capability"`
 	Hits       []Hit        `json:"hits"`
-	By         string       `json:"by"` // the rankings: "words", or "words and vectors"
+	By         string       `json:"by"` // rankings used: "words" or "words and vectors"
 	Usage      budget.Usage `json:"usage"`
 }
 

@@ -70,7 +70,7 @@ func (c *Client) call(ctx context.Context, r request, to any) error {
 	return nil
 }
 
-// send sends a request and returns the reply if its status is a success. A repeatable request is retried.
+// send sends a request and returns the reply if its status indicates success. A repeatable request is retried.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body []byte
 	if r.body != nil {

@@ -49,7 +49,7 @@ const (
 	TestSplit = "test"
 )
 
-// A dataset is the rows that were selected, and the types of their inputs.
+// A dataset contains the selected rows and the types of their inputs.
 type dataset struct {
 	Data
 	inputs   []tree.Input

@@ -117,7 +117,7 @@ func (r Revision) diff() string {
 	return b.String()
 }
 
-// question returns the question whether to accept the changes.
+// question returns the text of the question that asks whether to accept the changes.
 func (r Revision) question() string {
 	return "Accept these prompts?\n\n" + strings.TrimSpace(r.Text())
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// mcNemar returns the two-sided p-value of the exact test of McNemar: the probability of such an uneven split of the turned
-// questions if both directions are equally likely. Gained questions are right only now, lost ones were right only before. The
-// p-value sums a binomial distribution with a probability of one half (Q. McNemar, Psychometrika 12, 1947).
+// mcNemar returns the two-sided p-value of McNemar's exact test: the probability of such an uneven split of the questions that
+// changed if both directions are equally likely. Gained questions are right only now; lost ones were right only before. The
+// p-value is a sum of probabilities of a binomial distribution with p = 1/2 (Q. McNemar, Psychometrika 12, 1947).
 func mcNemar(gained, lost int) float64 {
 	n := gained + lost
 	var tail float64
@@ -17,7 +17,7 @@ func mcNemar(gained, lost int) float64 {
 	return min(1, 2*tail)
 }
 
-// PValue returns the two-sided p-value of a difference, by Student's test against 0.
+// PValue returns the two-sided p-value of a difference by Student's test against 0.
 func (e Estimate) PValue() float64 {
 	switch {
 	case e.Clusters < 2 || e.Mean == 0:
@@ -28,8 +28,8 @@ func (e Estimate) PValue() float64 {
 	return 2 * (1 - cdfT(math.Abs(e.Mean)/e.SE, float64(e.Clusters-1)))
 }
 
-// holm adjusts the p-values of several tests so that the chance of any false alarm equals that of one test (S. Holm, Scandinavian
-// Journal of Statistics 6, 1979). The result is in the order of the argument.
+// holm adjusts the p-values of several tests so that the probability of any false alarm is that of a single test (S. Holm,
+// Scandinavian Journal of Statistics 6, 1979). The results are in the order of the arguments.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {
@@ -53,17 +53,16 @@ func holm(p []float64) []float64 {
 	return adjusted
 }
 
-// passAt returns the chance that at least one of k trials of a question passes, estimated
-// from n trials of which c passed: 1 - C(n-c, k) / C(n, k), without bias (M. Chen et al.,
-// "Evaluating Large Language Models Trained on Code", arXiv 2107.03374). K is at most n.
+// passAt returns the probability that at least one of k trials of a question passes, estimated without bias from n trials of
+// which c passed: 1 - C(n-c, k) / C(n, k) (M. Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374).
+// K is at most n.
 func passAt(n, c, k int) float64 { return 1 - quotient(n-c, n, k) }
 
-// passAll returns the chance that all of k trials of a question pass, pass^k, estimated from
-// n trials of which c passed: C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045).
-// K is at most n.
+// passAll returns the probability that all of k trials of a question pass, pass^k, estimated from n trials of which c passed:
+// C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045). K is at most n.
 func passAll(n, c, k int) float64 { return quotient(c, n, k) }
 
-// ratio returns C(c, k) / C(n, k).
+// quotient returns C(c, k) / C(n, k).
 func quotient(c, n, k int) float64 {
 	r := 1.0
 	for i := range k {
@@ -72,32 +71,28 @@ func quotient(c, n, k int) float64 {
 	return r
 }
 
-// The formulas of an evaluation are pure functions of scores.
+// The formulas used by an evaluation are pure functions of scores.
 //
-// A score belongs to a question: the mean of its trials, since trials of one question are
-// not independent. Questions may share a cluster, such as the document that they ask about;
-// clusters are taken to be independent of each other.
+// Each question has one score, the mean of its trials, because the trials of a question are not independent. Questions may share
+// a cluster, such as the document to which they refer; clusters are assumed to be independent of each other.
 //
 //	e := averageOf(scores, nil)         // mean, standard error and interval by question
 //	d := difference(old, now, nil) // of two runs over the same questions
 //
 // # Intervals
 //
-// All intervals have a nominal coverage of 95 %. averageOf uses the interval of Wilson where
-// the scores are within 0 and 1, because the usual interval around the mean is too short,
-// or empty, where nearly all answers are right or wrong. difference uses the interval of
-// Student, ratioOf the paired bootstrap. Sources are named at each function.
+// All intervals have a nominal coverage of 95 %. averageOf uses Wilson's interval if the scores are between 0 and 1, because the
+// usual interval around the mean is too short, or empty, if nearly all answers are right or wrong. difference uses Student's
+// interval, and ratioOf the paired bootstrap. Sources are given with each function.
 //
-// The tests simulate the coverage. It is between 94 % and 96 %, with these exceptions:
+// The tests simulate the coverage, which is between 94 % and 96 % with these exceptions:
 //
-//   - The coverage of any interval for the rate of n binary answers jumps with the rate,
-//     since there are only n+1 possible results. With 30 questions and a rate of 0.05, no
-//     rule covers between 93.92 % and 98.44 % unless it draws lots. Averaged over rates
-//     near each other, the coverage is between 94 % and 96 %.
-//   - With fewer than about ten rare answers (right ones near a rate of 0, wrong ones near
-//     1), means of trials and of clusters have wider intervals, which cover up to 99 %.
-//   - With fewer than about five questions that turned, the interval of a difference
-//     covers up to 99 %, again because few results are possible: of 30 questions that two
-//     systems answer right at a rate of 0.05, three turn on average. difference covers 97.17 %.
-//     An interval that agrees with McNemar's exact test covers, depending on its level, at least
-//     96.25 % or at most 90.37 %.
+//   - The coverage of any interval for the rate of n binary answers jumps with the rate, because there are only n+1 possible
+//     results. With 30 questions and a rate of 0.05, no deterministic rule has a coverage between 93.92 % and 98.44 %. Averaged
+//     over neighbouring rates, the coverage is between 94 % and 96 %.
+//   - With fewer than about ten rare answers (right answers near a rate of 0, wrong answers near 1), means of trials and of
+//     clusters have wider intervals, whose coverage is up to 99 %.
+//   - If fewer than about five questions changed, the coverage of a difference's interval is up to 99 %, again because few
+//     results are possible: of 30 questions that two systems each answer right at a rate of 0.05, three change on average. The
+//     coverage of difference is then 97.17 %. The coverage of an interval that agrees with McNemar's exact test is, depending on
+//     its level, at least 96.25 % or at most 90.37 %.

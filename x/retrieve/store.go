@@ -26,7 +26,7 @@ type Store struct {
 	busy  bool
 }
 
-// A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
+// A Dialect describes a database. Packages that implement a store pass it to NewStore. In queries, parameters are written as ?.
 type Dialect struct {
 	Name string // for errors
 	// Schema creates the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that the tables exist.

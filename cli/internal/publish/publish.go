@@ -28,7 +28,7 @@ type Config struct {
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
 	Policy            marked.Policy
-	Batches           *batches.Sender // nil for none
+	Batches           *batches.Sender // nil if batches are not supported
 	Embedder          llm.Embedder    // nil without an embedder
 	Limits            budget.Limits
 	Budgets           []budget.Rule

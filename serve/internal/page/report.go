@@ -2,10 +2,11 @@ package page
 
 import "encoding/json"
 
-// reportType is the type of a report's node.
+// reportType is the type of the node that contains an evaluation's report.
 const reportType = "eval/report"
 
-// A Report is what the pages show of an evaluation's report, which package x/eval writes and describes.
+// A Report contains those parts of an evaluation's report that the pages show. Package x/eval writes and describes the whole
+// report.
 type Report struct {
 	Cases, Trials, Repeated, Reused int
 	Scores                          []scored
@@ -44,19 +45,19 @@ type scored struct {
 	Slices                      []sliced
 }
 
-// An Estimate is a mean with its 95 % interval.
+// An Estimate is a mean with its 95 % confidence interval.
 type Estimate struct {
 	Mean, Low, High float64
 	N               int
 }
 
-// sliced is the mean of the cases with one value in a column.
+// sliced is the mean over the cases that have one value in a column.
 type sliced struct {
 	Column, Value string
 	Estimate
 }
 
-// against is the difference from a baseline.
+// against is the difference to a baseline.
 type against struct {
 	With                string
 	Cases, New, Missing int
@@ -74,7 +75,7 @@ type against struct {
 	USD, Seconds Estimate
 }
 
-// judged is a case that turned or is wrong.
+// judged is a case whose verdict has changed, or a case that is wrong.
 type judged struct {
 	Case, Path, Input string
 	Before, Now       float64

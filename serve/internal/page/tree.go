@@ -59,7 +59,7 @@ type tree struct {
 // Kept is the number of results that resuming a failed run keeps.
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
-// crumbs returns the breadcrumbs of a path.
+// crumbs returns the breadcrumbs for a path.
 func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, err error) {
 	for at := path; at != ""; at = up(at) {
 		label, err := lanes.Label(ctx, at)

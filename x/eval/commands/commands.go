@@ -1,4 +1,4 @@
-// Package commands has the commands eval, eval tune and eval improve:
+// Package commands provides the commands eval, eval tune and eval improve for a program:
 //
 //	func main() { cli.Main(Pipeline, commands.Part) }
 package commands
@@ -23,14 +23,14 @@ import (
 // Part provides the commands.
 var Part = command.Commands{"eval": evaluating, "eval tune": tuning, "eval improve": improving}
 
-// Exit codes, as in package cli.
+// Exit codes as defined in package cli.
 const (
 	failedCode     = 1
 	gateFailedCode = 4
 	cannotTellCode = 5
 )
 
-// failed makes an error that is no wrong usage.
+// failed returns an error that does not count as wrong usage.
 func failed(format string, args ...any) error {
 	return &command.Exit{Code: failedCode, Err: fmt.Errorf(format, args...)}
 }
@@ -42,7 +42,7 @@ func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
 }
 
-// counts rejects flags that count something and are less than 1.
+// counts returns an error for flags that set a number and are less than 1.
 func counts(f *pflag.FlagSet) error {
 	for _, name := range []string{"n", "trials", "lanes", "rounds", "shown"} {
 		if f := f.Lookup(name); f != nil && f.Changed {
@@ -54,7 +54,7 @@ func counts(f *pflag.FlagSet) error {
 	return nil
 }
 
-// columns returns the columns of a data set, which are slots of a plan.
+// columns returns the columns of a data set, which provide slots of a plan.
 func columns(data eval.Data, missing string) ([]string, error) {
 	if data.File == "" {
 		return nil, errors.New("--data is missing: name a file of JSON Lines or CSV" + missing)

@@ -143,7 +143,7 @@ func unanswered(h *command.Host, r eval.Report) error {
 // testLabel is the label that contains the digest of an evaluation's test split.
 const testLabel = "eval-test"
 
-// looks returns how many runs have revealed results on a test split, including the given run.
+// looks returns the number of runs that have revealed results on a test split, including the given run.
 func looks(ctx context.Context, j journal.Journal, test, run string) (n int, err error) {
 	q := journal.Query{Labels: map[string]string{testLabel: test}, Limit: journal.DefaultLimit}
 	for n = 1; ; {
@@ -231,7 +231,7 @@ func printReport(h *command.Host, r eval.Report, d dag.DAG, run *command.Run, fl
 		text = whole.String() + "\n"
 	}
 	written := []error{}
-	if !flags.estimate || r.Scores[0].N > 0 { // otherwise evaluate says why
+	if !flags.estimate || r.Scores[0].N > 0 { // otherwise evaluate prints the reason
 		written = append(written, h.Print(r, text))
 	}
 	write := func(file string, content func() ([]byte, error)) {

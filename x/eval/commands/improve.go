@@ -80,12 +80,12 @@ func improvePrompts(ctx context.Context, h *command.Host, flags improveFlags) er
 	}
 	q, err := improving.Pipeline(ctx, h.Config)
 	if err == nil && !h.Unrecorded {
-		err = h.Journal(ctx, func(j command.Journal) error { // number of runs that used the test split
+		err = h.Journal(ctx, func(j command.Journal) error { // counts the runs that have used the test split
 			n, err := looks(ctx, j, eval.TestOf(q), "")
 			improving.Looks = n - 1
 			return err
 		})
-		if errors.Is(err, fs.ErrNotExist) { // this run makes it
+		if errors.Is(err, fs.ErrNotExist) { // this run creates the database
 			err = nil
 		}
 	}

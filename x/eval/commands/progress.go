@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/x/eval"
 )
 
-// evalProgress shows the progress of an evaluation. At a terminal it updates one line; elsewhere it writes a line every 10 %.
+// evalProgress shows the progress of an evaluation. At a terminal, it updates one line; elsewhere, it writes a line every 10 %.
 type evalProgress struct {
 	out     io.Writer
 	live    bool

@@ -78,7 +78,7 @@ func tunePlan(ctx context.Context, h *command.Host, flags tuneFlags) error {
 	}
 	test := eval.Config{Pipeline: h.Pipeline, Data: t.Data, Scorers: []eval.Scorer{t.Scorer}}
 	test.Data.Split = eval.TestSplit
-	if _, err := eval.Pipeline(ctx, test, h.Config); err != nil { // before anything is paid
+	if _, err := eval.Pipeline(ctx, test, h.Config); err != nil { // checked before anything is paid
 		return err
 	}
 	ctx = counted(ctx)
@@ -119,7 +119,7 @@ func testLine(ctx context.Context, flags tuneFlags, run *command.Run) []string {
 	return append(line, "--id="+id)
 }
 
-// tuningOf reads the flags and the plan.
+// tuningOf reads the flags and the plan to which they apply.
 func tuningOf(h *command.Host, flags tuneFlags) (t eval.Tuning, err error) {
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}
 	if t.Scorer, err = scorer(h.Applicator, flags.score); err != nil {

@@ -49,7 +49,7 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 const (
 	// lastSteps is the maximum time for sending the last steps of a stopped run.
 	lastSteps = time.Second
-	// maxStates is the maximum number of stops of a run during one call; the last steps before further stops are not awaited.
+	// maxStates is the number of times that a run can stop during a call and have its last steps awaited.
 	maxStates = 64
 )
 

@@ -1,5 +1,5 @@
-// The shape of a page: which landmarks it has, in which order, and where they are in hundredths of its width. Texts and heights are
-// left out, since they depend on the fonts of the machine. Functions run in the page.
+// The shape of a page consists of its landmarks, their order, and their positions in hundredths of the page's width. Texts and heights
+// are not part of the shape, because they depend on the machine's fonts. These functions run in the page.
 
 // shapeOf returns the landmarks of the page, each as [name, x, width].
 export function shapeOf() {
@@ -15,19 +15,19 @@ export function shapeOf() {
 	};
 	const out = [];
 	for (const e of document.querySelectorAll(landmarks)) {
-		if (!e.checkVisibility() || e.closest("dialog, .hidden, .question ~ .question")) continue; // other specs answer later questions
+		if (!e.checkVisibility() || e.closest("dialog, .hidden, .question ~ .question")) continue; // other specs answer the later questions
 		const box = e.getBoundingClientRect();
-		// Cards stand in columns that are balanced by their heights, and bars stand where time was spent.
+		// The columns of cards are balanced by height, and the positions of bars depend on time.
 		const free = e.closest(".glance > div") || e.matches(".bar *");
 		const one = [name(e), free ? -1 : Math.round(100 * box.left / innerWidth), Math.round(100 * Math.min(box.width, inside.width) / innerWidth)];
 		const last = out[out.length - 1];
-		if (!last || last[0] !== one[0] || last[0].startsWith("div")) out.push(one); // a list may have any number
+		if (!last || last[0] !== one[0] || last[0].startsWith("div")) out.push(one); // a list may have any number of items
 	}
 	return out.filter((one, i) => i === 0 || one.join() !== out[i - 1].join());
 }
 
-// faultsOf returns what is wrong with the page on any machine: texts that lie on each other or are cut off, and rows that have more
-// or fewer cells than their table has columns.
+// faultsOf returns faults of the page that do not depend on the machine: texts that overlap or are cut off, and rows with more or
+// fewer cells than their table has columns.
 export function faultsOf() {
 	const faults = [], texts = [];
 	const clips = (e) => /auto|scroll|hidden|clip/.test(getComputedStyle(e).overflow + getComputedStyle(e).overflowX);
@@ -68,7 +68,7 @@ export function faultsOf() {
 	return [...new Set(faults)].slice(0, 5);
 }
 
-// differences compares two shapes. Another font moves landmarks by a few hundredths.
+// differences compares two shapes. It allows for a few hundredths, because a different font moves landmarks.
 export function differences(got, want) {
 	const most = 8, names = (shape) => shape.map((one) => one[0]);
 	const a = names(got), b = names(want);
@@ -80,7 +80,7 @@ export function differences(got, want) {
 	return got.flatMap(([name, x, w], i) => Math.abs(x - want[i][1]) > most || Math.abs(w - want[i][2]) > most ? [`${name} is at ${x}, ${w} wide; want ${want[i][1]}, ${want[i][2]}`] : []).slice(0, 5);
 }
 
-// mutations break a page. Each must be noticed.
+// mutations are ways to break a page. Each must be detected.
 export const mutations = {
 	"no stylesheet": () => { document.styleSheets[0].disabled = true; },
 	"no rules for a phone": () => { const s = document.styleSheets[0]; for (let i = s.cssRules.length - 1; i >= 0; i--) if (s.cssRules[i].media?.mediaText.includes("max-width")) s.deleteRule(i); },

@@ -1,5 +1,5 @@
-// Specs of the pages: node specs.mjs. The environment names the servers and the programs.
-// Each line of output is one result in JSON. SPEC selects specs by their names.
+// Specs of the pages. Run: node specs.mjs. Environment variables name the servers and the programs.
+// Each line of output is one result in JSON. SPEC selects specs by name.
 import { createRequire } from "node:module";
 import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
@@ -13,11 +13,11 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 
-// SIGNIN has the addresses that the servers print. Each has the token of its server.
+// SIGNIN contains the addresses that the servers print, each with the token of its server.
 const tokens = new Map(SIGNIN.split(" ").map((at) => [new URL(at).origin, new URL(at).searchParams.get("token")]));
 const fetch = (at, options = {}) => globalThis.fetch(at, { ...options, headers: { Authorization: "Bearer " + tokens.get(new URL(at).origin), ...options.headers } });
 
-// Specs run three at a time, in the order in which they are written.
+// Three specs run at a time, in source order.
 const specs = [];
 function spec(name, options, test) {
 	if (!test) [options, test] = [{}, options];
@@ -30,7 +30,7 @@ async function run(name, options, test) {
 	for (const at of SIGNIN.split(" ")) await context.request.get(at);
 	const page = await context.newPage();
 	await page.addInitScript(() => {
-		// What a person cannot see: elements beyond the right edge that nothing scrolls into view.
+		// Find what a person cannot see: elements beyond the right edge that cannot be scrolled into view.
 		window.beyond = () => [...document.querySelectorAll("body *")].filter((e) => {
 			if (!e.checkVisibility() || e.closest(".hidden, .skip, svg") || e.closest(".wide")) return false;
 			const box = e.getBoundingClientRect();
@@ -160,7 +160,7 @@ spec("lanes are counted by state, and a page at a time", async (page) => {
 	const first = await lane();
 	await page.click("text=more branches");
 	await page.waitForURL(/from=/);
-	assert.match(await lane(), /^\d+: /); // lanes are in the order in which they began
+	assert.match(await lane(), /^\d+: /); // lanes are in the order in which they started
 	assert.notEqual(await lane(), first);
 });
 spec("only the failed lanes are listed", async (page) => {
@@ -210,7 +210,7 @@ spec("a call says who was asked, what the checks said, who won and what it cost"
 	assert.equal(record.strategy, "cascade");
 	assert.deepEqual(record.verdicts[6][0], { by: "names-a-source", as: "must", state: "passed" });
 	assert.match(await text(page, "table.calls"), /solver\/words\s+not asked: intent\/not-supported/);
-	assert.doesNotMatch(await text(page, "main"), /%!|0x/); // of a format that does not fit
+	assert.doesNotMatch(await text(page, "main"), /%!|0x/); // signs of a wrong format string
 	assert.match(await text(page, "tbody.attempt details[open] pre >> nth=0"), /The customer writes at some length/);
 	await page.click("a:has(code:text-is('model/small')) >> nth=0");
 	await page.waitForURL(/small/);
@@ -344,7 +344,7 @@ spec("a pause in which nothing ran is folded in the waterfall", async (page) => 
 	const [, folded] = /(\S+) in which nothing ran are folded/.exec(await text(page, "#steps-title"));
 	const axis = await text(page, ".heads .when .note");
 	assert.ok(seconds(folded) > 1, folded);
-	assert.ok(seconds(axis) < seconds(folded), `${axis} beside ${folded}`); // the pause does not take all the room
+	assert.ok(seconds(axis) < seconds(folded), `${axis} beside ${folded}`); // the pause does not occupy all the space
 	assert.ok(await page.locator(".tree .bar path").count() >= 4);
 	for (const [x, width] of await page.locator(".tree .bar rect").evaluateAll((all) => all.map((b) => [b.getAttribute("x"), b.getAttribute("width")].map(Number))))
 		assert.ok(x >= 0 && x + width <= 160.001, `${x} + ${width}`);
@@ -413,7 +413,7 @@ spec("on a phone nothing of the list is cut", async (page) => {
 	await page.setViewportSize({ width: 390, height: 800 });
 	await page.goto(INSPECT);
 	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
-	// At once: the list is live, and a row may be replaced at any time.
+	// In one step, because the list is live and a row may be replaced at any time.
 	const cut = await page.evaluate(() => [...document.querySelectorAll(".runs td")].filter((cell) => {
 		const box = cell.getBoundingClientRect();
 		return box.width && (box.left < 0 || box.right > 391);
@@ -578,7 +578,7 @@ spec("a question is answered without JavaScript", { javaScriptEnabled: false }, 
 	await page.waitForURL(/questions/);
 	assert.equal((await result("plain")).result.content.slice(0, 3), "no:");
 });
-// LARGE is the page of a run of many steps: of 10,000, or of the million that STONE_PAGES_DB has.
+// LARGE is the page of a run with many steps: 10,000, or the million in STONE_PAGES_DB.
 spec("a tab stays small however large the run is", async (page, context) => {
 	const devtools = await context.newCDPSession(page);
 	const figures = [];
@@ -687,7 +687,7 @@ spec("the list of runs and the inbox are live, and ask for nothing while they ar
 	await list.waitForSelector("tr:has(a[href='/runs/seen-live']):has-text('waiting')");
 	await page.waitForSelector(".question:has-text('seen-live')");
 	await page.evaluate(() => { Object.defineProperty(document, "hidden", { value: true }); document.dispatchEvent(new Event("visibilitychange")); });
-	await page.waitForTimeout(500); // what was asked for before arrives
+	await page.waitForTimeout(500); // wait for replies to earlier requests
 	asked.length = 0;
 	await page.waitForTimeout(2600);
 	assert.deepEqual(asked, []);
@@ -722,7 +722,7 @@ spec("of two tabs one answers", async (page, context) => {
 	await waiting("tabs");
 	const other = await context.newPage();
 	await page.goto(SERVE + "/runs/tabs");
-	await other.route("**/*", (r) => r.request().resourceType() === "eventsource" ? r.abort() : r.continue()); // it does not hear of the answer
+	await other.route("**/*", (r) => r.request().resourceType() === "eventsource" ? r.abort() : r.continue()); // this page is not notified of the answer
 	await other.goto(SERVE + "/questions");
 	const answer = async (tab, word) => {
 		const [reply] = await Promise.all([tab.waitForResponse((r) => r.request().method() === "POST"), tab.click(`form[action='/runs/tabs/answers'] button:text-is('${word}')`)]);
@@ -774,7 +774,7 @@ spec("a tab has one stream, and none while it is hidden", async (page) => {
 });
 spec("rows and the filter are reached by keys", async (page) => {
 	await page.goto(INSPECT);
-	// Other specs start runs meanwhile, whose rows come above these.
+	// Meanwhile, other specs start runs, whose rows appear above these.
 	const at = () => page.evaluate(() => ({ href: document.activeElement.href, rows: [...document.querySelectorAll("tbody tr")].map((r) => r.querySelector("a").href) }));
 	await page.keyboard.press("j");
 	const first = await at();
@@ -807,7 +807,7 @@ spec("the file of a run needs nothing else", async (page) => {
 	assert.match(await text(page, ".failure"), /names no source/);
 	await page.click("details.filed:has-text('failing/write') > summary");
 	assert.match(await text(page, "details[open] pre"), /A draft about this/);
-	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
+	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // the style sheet was loaded
 });
 spec("an evaluation is shown as its report", async (page) => {
 	await page.goto(INSPECT + "/runs/new");
@@ -875,7 +875,7 @@ spec("the file of a run has its calls and its graph, and leads nowhere", async (
 	assert.equal(await page.locator("svg.graph").count(), 1);
 	assert.equal(await page.locator("a").count(), 0);
 });
-// What a person asks about a run is on its page, or one click from it.
+// Everything that a person wants to know about a run is on its page, or one click away.
 const answers = {
 	"which candidate was refused, and why": ["cascade", /Refused[^]*model\/tiny[^]*names-a-source: the field source is empty/],
 	"what did the model see": ["cascade", /Input[^]*March's has not come/, ".linked a:has-text('summarise')"],
@@ -895,8 +895,8 @@ for (const [question, [run, want, click]] of Object.entries(answers))
 		if (click) await page.click(click);
 		await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector("main").innerText), [want.source]);
 	});
-// Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge or on something
-// else, the page is small and has its shape. VIEWS names a folder for their pictures, SHAPES a file that the shapes are written to.
+// Checks every view at desktop and phone width, in both themes: axe finds no faults, nothing is beyond the edge or overlaps, and the
+// page is small and has the expected shape. VIEWS names a folder for pictures of the views, SHAPES a file for their shapes.
 const shapes = JSON.parse(readFileSync(new URL("shapes.json", import.meta.url)));
 const wrong = async (page, name, width) => [...await page.evaluate(faultsOf), ...differences(await page.evaluate(shapeOf), shapes[`${name} ${width}`])];
 const views = {
@@ -923,7 +923,7 @@ for (const [name, [at, path]] of Object.entries(views))
 				const { violations } = await page.evaluate("axe.run()");
 				assert.deepEqual(violations.map((v) => `${width} ${colorScheme} ${v.id}: ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`), []);
 				if (SHAPES) shapes[`${name} ${width}`] = await page.evaluate(shapeOf);
-				if (name !== "pipeline-start") assert.deepEqual(await wrong(page, name, width), [], `${width} ${colorScheme}`); // it has the runs of other specs
+				if (name !== "pipeline-start") assert.deepEqual(await wrong(page, name, width), [], `${width} ${colorScheme}`); // this page shows runs of other specs
 				if (VIEWS) writeFileSync(`${VIEWS}/${name}-${width}-${colorScheme}.png`, await page.screenshot({ fullPage: true }));
 			}
 		}
@@ -934,7 +934,7 @@ spec("a page that is broken has another shape, and one in another font has not",
 		await page.setViewportSize({ width, height: 900 });
 		for (const [what, mutate] of Object.entries({ nothing: () => {}, "another font": () => { document.body.style.fontFamily = "serif"; document.documentElement.style.fontSize = "104%"; }, ...mutations })) {
 			await page.goto(views[name][0] + views[name][1]);
-			await page.evaluate(mutate).catch(() => {}); // the page has nothing of the kind
+			await page.evaluate(mutate).catch(() => {}); // the page has no such element
 			(found[what] ||= []).push(...(await wrong(page, name, width)).map((fault) => `${name} ${width}: ${fault}`));
 		}
 	}
@@ -950,7 +950,7 @@ spec("all scripts have at most 20 KB", async (page) => {
 	for (const at of scripts) bytes += (await (await page.request.get(at)).body()).length;
 	assert.ok(bytes > 1000 && bytes <= 20 << 10, bytes);
 });
-// The pictures of the documents. Those that are kept are written only if GALLERY names their folder.
+// The pictures for the documentation. The pictures under version control are written only if GALLERY names their folder.
 const gallery = {
 	overview: [DESK, "/overview"], runs: [DESK, "/"], pipeline: [DESKSERVE, "/pipelines/reply"], "run-failed": [DESK, "/runs/reply-4718"],
 	"run-lanes": [DESK, "/runs/invoices-november"], call: [DESK, "/runs/ticket-4711/step?path=tickets/summarise"], agent: [DESK, "/runs/repair-mean/step?path=repair"],

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// The pipelines of a support desk, for the pictures of the documents.
+// This file contains the pipelines of a support desk, which the pictures in the documentation show.
 
 var (
 	reply   = dag.NewType[string]("reply")
@@ -27,7 +27,7 @@ type message struct {
 	Letter string `json:"letter"`
 }
 
-// replying writes to a customer. A reply that promises too much is refused.
+// replying writes a reply to a customer. A reply that promises too much is rejected.
 func replying(promise string) stone.Ashlar {
 	write := stone.Func("write", brief, draft, func(_ context.Context, b summary) (string, error) {
 		return "Dear Ms Brandt, we are sorry. " + promise + " (" + b.Source + ")", nil
@@ -45,7 +45,7 @@ func replying(promise string) stone.Ashlar {
 	return stone.Seq("reply", summarising(call.Cascade), write, check, approve, send)
 }
 
-// invoicing reads n invoices, of which one in a thousand has no total.
+// invoicing reads n invoices. One in a thousand has no total.
 func invoicing(n int) stone.Ashlar {
 	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 		all := make([]int, n)
@@ -69,10 +69,10 @@ func invoicing(n int) stone.Ashlar {
 	return stone.Seq("invoices", stone.Map("pages", list, invoice, read, stone.Lanes(64)), stone.Reduce(sum))
 }
 
-// urgent has the words that tell how urgent a letter is.
+// urgent maps words to how urgent a letter is that contains them.
 var urgent = map[string]string{"broken": "soon", "again": "later", "twice": "now", "Saturday": "now", "Thank": "later", "crack": "soon"}
 
-// triaging tells how urgent a letter is. The small model is cheaper, and more often wrong.
+// triaging determines how urgent a letter is. The small model is cheaper, but wrong more often.
 func triaging(small bool) stone.Ashlar {
 	id, usd, wrong := "model/large", 0.004, uint32(12)
 	if small {

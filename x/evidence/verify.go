@@ -15,29 +15,29 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Report is the result of Verify.
-type Report struct {
+// A report is the result of verify.
+type report struct {
 	Run                       string // ID of the run
 	Records, Nodes, Questions int
 	Sum                       dag.ID   // sum of the seal
 	Problems                  []string // descriptions of changed, added, moved or missing lines; nil if the file is unchanged
 }
 
-// Verify reads a file written by Write and recomputes every hash. It returns an error only if r returns one.
-func Verify(r io.Reader) (Report, error) {
+// verify reads a file written by write and recomputes every hash. It returns an error only if r returns one.
+func verify(r io.Reader) (report, error) {
 	v := verifier{sums: map[string]dag.ID{}, nodes: map[dag.ID]*dag.Node{}}
 	in := bufio.NewReader(r)
 	for {
 		text, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return v.Report, err
+			return v.report, err
 		}
 		if len(text) == 0 {
 			if v.seal == nil && v.entries == nil {
-				return Report{}, errors.New("it is not an evidence file: no line was written by `stone export --as evidence`")
+				return report{}, errors.New("it is not an evidence file: no line was written by `stone export --as evidence`")
 			}
 			v.compare()
-			return v.Report, nil
+			return v.report, nil
 		}
 		v.line(text)
 	}
@@ -46,7 +46,7 @@ func Verify(r io.Reader) (Report, error) {
 const maxStrange = 10 // maximum number of unreadable lines to report
 
 type verifier struct {
-	Report
+	report
 	lines   int
 	strange int               // number of lines that cannot be read
 	entries []entry           // entries of the lines so far

@@ -54,15 +54,15 @@ func written(t *testing.T) (text []byte, total dag.ID) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if total, err = Write(t.Context(), &b, db, info); err != nil {
+	if total, err = write(t.Context(), &b, db, info); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes(), total
 }
 
-func verified(t *testing.T, text []byte) Report {
+func verified(t *testing.T, text []byte) report {
 	t.Helper()
-	r, err := Verify(bytes.NewReader(text))
+	r, err := verify(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestEachChangeIsFound(t *testing.T) {
 // Who writes the seal anew is found out by the ids, unless no id covers what was changed: then by the sum.
 func TestForgedSeal(t *testing.T) {
 	text, total := written(t)
-	forge := func(from, to string) Report {
+	forge := func(from, to string) report {
 		var entries []entry
 		var out bytes.Buffer
 		for one := range bytes.Lines(bytes.Replace(text, []byte(from), []byte(to), 1)) {
@@ -207,7 +207,7 @@ func TestStepsDoneAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err = Write(t.Context(), &b, db, info); err != nil {
+	if _, err = write(t.Context(), &b, db, info); err != nil {
 		t.Fatal(err)
 	}
 	r := verified(t, b.Bytes())
@@ -222,7 +222,7 @@ func TestOtherFile(t *testing.T) {
 		t.Errorf("%d problems of 1,000 strange lines, want %d", len(r.Problems), maxStrange)
 	}
 	for _, text := range []string{"", "a\nb\n", "{\"a\":1}\n", strings.Repeat("\x00\n", 1e5)} {
-		if r, err := Verify(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "not an evidence file") {
+		if r, err := verify(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "not an evidence file") {
 			t.Errorf("%.9q: %v, %.200q", text, err, r.Problems)
 		}
 	}

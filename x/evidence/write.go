@@ -75,8 +75,8 @@ func (l line) name() string {
 	return "the seal"
 }
 
-// Write writes the evidence of a run and returns the sum of its seal. It omits steps without a result.
-func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (dag.ID, error) {
+// write writes the evidence of a run and returns the sum of its seal. It omits steps without a result.
+func write(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (dag.ID, error) {
 	out := bufio.NewWriter(w)
 	var entries []entry
 	put := func(l line) error {
