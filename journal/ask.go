@@ -25,7 +25,7 @@ import (
 // with their names, then with their numbers, and last with the ends of their paths. A run's questions are numbered from 1 in the
 // order in which they were first asked. If several open questions match, or the question does not accept the response, the error
 // is an *AnswerError. If no open question matches, the error matches ErrNoQuestion, and also ErrAnswered if the question has
-// already been answered. A running run continues at once; any other run continues when it is resumed.
+// already been answered. If the run is running, it continues immediately; otherwise it continues when it is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -303,8 +303,8 @@ func (a *asked) take(path string) []string {
 // superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
-// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since their
-// answers are no longer needed. A question that cannot be closed stays open, which is harmless.
+// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, because
+// their answers are no longer needed. A question that cannot be closed stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()

@@ -70,7 +70,7 @@
 //
 // # Secrets
 //
-// A node's id is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
+// A node's ID is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
 // secret in the results of steps with "[redacted]" before the node is created. The DAG, the following steps and the journal
 // contain only that text, in this run and when it is resumed. Therefore no step can pass a secret to another step: each step must
 // read the secrets it uses. The text is the same for every secret, so a changed key does not change results.

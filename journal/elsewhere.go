@@ -22,15 +22,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Parent is the label of a child: the id of the run that started it. See [Elsewhere].
+// Parent is the label that contains, for a child, the ID of the run that started it. See [Elsewhere].
 const Parent = "parent"
 
 // childPrefix is the prefix of each child's ID.
 const childPrefix = "child-"
 
-// A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called by several
-// goroutines at once, and again with the same child after a failure or by another process. They must retry after errors that may
-// be temporary.
+// A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called concurrently,
+// and may be called again with the same child after a failure or by another process. They must retry after errors that may be
+// temporary.
 type Starter interface {
 	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child is
 	// running, waiting or done.
@@ -185,7 +185,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 		if err == nil {
 			return e.settle(ctx, c, state, spent)
 		}
-		if ctx.Err() != nil && !r.ending() { // the run continues without this leaf
+		if ctx.Err() != nil && !r.ending() { // only this leaf was canceled: the run continues without it
 			_ = e.starter.Cancel(context.WithoutCancel(ctx), c.ID)
 		}
 		return settled{}, err

@@ -55,8 +55,8 @@ type Journal interface {
 
 	// Lists of runs.
 
-	// Find returns the run with the id, or the only one whose id begins with prefix. Find and Runs ignore an acquired run until it
-	// has been started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run whose ID is prefix, or the only run whose ID begins with prefix. Find and Runs ignore an acquired run
+	// until it has been started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
 	// Runs returns a page of runs, newest first, without their Shape. A run whose stored description is damaged has the state
 	// Damaged, in Runs and Find. It never meets a Query's conditions on cost or failure.
@@ -110,8 +110,8 @@ type Journal interface {
 	Last(ctx context.Context, run string) (int64, error)
 	// Outline returns a snapshot of the run's tree.
 	Outline(ctx context.Context, run string) (Outline, error)
-	// Node returns the node of the run with the id in hexadecimal digits, or the only one whose id begins with prefix. It finds
-	// the nodes that steps created, their ancestors, and the nodes of the run's final DAG. The error is ErrNoNode or an
+	// Node returns the node of the run whose ID, in hexadecimal digits, is prefix, or the only node whose ID begins with prefix.
+	// It finds the nodes that steps created, their ancestors, and the nodes of the run's final DAG. The error is ErrNoNode or an
 	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 
@@ -184,7 +184,7 @@ type RunInfo struct {
 // with Options.Force.
 type Again struct {
 	Path string    `json:"path,omitempty"`
-	Time time.Time `json:"time"` // records that the step, and the steps that read its result, made before this time do not count
+	Time time.Time `json:"time"` // earlier records of the step, and of steps that read its result, do not count
 }
 
 // Outcome describes how a run last ended.

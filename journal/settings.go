@@ -35,7 +35,7 @@ func changedSettings(was, is json.RawMessage) []string {
 	return changedValue("", a, b)
 }
 
-// changedValue lists the differences between two values found at the place at within the settings.
+// changedValue lists the differences between two values. At is the place of the values within the settings.
 func changedValue(at string, a, b any) (out []string) {
 	if reflect.DeepEqual(a, b) {
 		return nil
@@ -76,7 +76,8 @@ func fieldsOf(v any) (map[string]any, bool) {
 	return fields, true
 }
 
-// placeIn returns a readable name for the field or element name at the place at. An agent's "use" field lists its tools.
+// placeIn returns the place of the field or element called name within the place at, in readable form. An agent's "use" field
+// lists its tools.
 func placeIn(at, name string) string {
 	switch {
 	case at == "" && name == "use":

@@ -27,7 +27,7 @@ type Part struct {
 	Detail   string   `json:"detail,omitempty"`   // digest of the part's configuration, such as model, tools and checks
 	// Settings is the JSON whose digest is Detail. It is empty if it would be too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the rest
+	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the whole
 	Print    dag.ID          `json:"print"`            // fingerprint of the part, including all parts below it
 }
 

@@ -156,8 +156,7 @@ type Tx interface {
 	Count(beats []*Beat) error
 	// Append stores records. Their Run and Seq must be set.
 	Append(rows []*Row) error
-	// Delete removes the records of a run with numbers from first to last, and returns how
-	// many it removed.
+	// Delete removes the records of a run with numbers from first to last, and returns the number of removed records.
 	Delete(run, first, last int64) (int64, error)
 	// PutBlocks stores blocks of a run's outline, replacing blocks with the same name.
 	PutBlocks(run int64, blocks []*Block) error

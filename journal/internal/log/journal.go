@@ -51,7 +51,7 @@ type Journal struct {
 	losses    map[string]int      // how many times in a row this process has lost a run, by ID
 }
 
-// New returns a Journal over a database, which it closes when it is closed.
+// New returns a Journal on top of a database. Closing the Journal also closes the database.
 func New(data Database, opts Options) *Journal {
 	var nonce [4]byte
 	rand.Read(nonce[:]) // never fails

@@ -135,7 +135,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 // mostUnwritten is the maximum number of results of one run in the queue.
 const mostUnwritten = 1024
 
-// keep writes a result and returns its record. If the step already has a result, keep returns the record of that one. A lazy
+// keep writes a result and returns its record. If the step already has a result, keep returns the record of that result. A lazy
 // result is only queued; it becomes durable before the next intent that a caller waits for.
 func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record, lazy bool) (step.Record, error) {
 	lazy = lazy && r.unwritten.Load() < mostUnwritten
@@ -310,7 +310,7 @@ func (r *run) inOrder(seq int64) bool {
 	return seq >= from && seq <= from+batch
 }
 
-// place tells where a result is. The zero value means that there is no result.
+// place is the location of a result. The zero place means that there is no result.
 type place struct {
 	seq     int64
 	row     *Row // nil if the row must still be read
@@ -413,7 +413,7 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 			break
 		}
 		if o.Placed && placed && at == step.Place(key.Kind, key.Path) {
-			found = row // the last one is the current result
+			found = row // the last result is the current one
 		}
 	}
 	if found == nil || found.check(true) != nil {

@@ -67,7 +67,7 @@ type tenure struct {
 	cancel          context.CancelCauseFunc
 }
 
-// begin starts a tenure, unless the last one has not ended yet. The new tenure ends no later than that of the outer run.
+// begin starts a tenure, unless the last one has not ended yet. The new tenure ends no later than the outer run's tenure.
 func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
 		t.Context, t.cancel = context.WithCancelCause(outer)

@@ -154,7 +154,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		case !now.free() || row.Info != nil || row.Rows > 0:
 			return refused{t.j.held(r.id, cmp.Or(now.owner, "another process"))}
 		}
-		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // a run that has only a question
+		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // the run exists because it has a question, but was never started
 			return err
 		}
 		p.rows, p.next = 0, 0

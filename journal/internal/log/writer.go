@@ -14,12 +14,12 @@ import (
 // A write is an intent, a result or another change. A write with none of these renews a lease.
 type write struct {
 	run    *run
-	also   string // ID of another run that do changes
+	also   string // ID of another run that the function do changes
 	intent *intent
 	result *result
 	do     func(*transaction) error
-	free   bool            // do itself checks whether this Journal holds the run
-	then   func(err error) // called after do has been committed or has failed
+	free   bool            // the function do itself checks whether this Journal holds the run
+	then   func(err error) // called when the write has been committed or has failed
 	stays  bool            // is retried even if no caller is waiting for it
 	paid   bool            // the caller waits for it as long as for a result
 	lazy   bool            // may be delayed briefly until there is a write with a waiting caller
