@@ -54,7 +54,7 @@ func init() { cobra.EnableCommandSorting = false } // commands are listed in the
 func (a *app) constructors() map[string]func(*cobra.Command) {
 	all := map[string]func(*cobra.Command){
 		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "fork": a.fork, "cancel": a.cancel, "answer": a.answer,
-		"runs": a.runs, "runs gc": a.gc, "show": a.showRun, "diff": a.diff, "export": a.export, "verify": a.verify, "kpi": a.kpi, "budgets": a.budgets,
+		"runs": a.runs, "runs gc": a.gc, "show": a.showRun, "diff": a.diff, "export": a.export, "verify": a.verify, "budgets": a.budgets,
 		"trace": a.trace, "trace tally": a.tally, "trace lifecycle": a.lifecycle, "trace payload": a.payload,
 		"validate": a.validate, "names": a.names, "paths": a.paths, "graph": a.graph, "explain": a.explain,
 		"config": nil, "config check": a.configCheck, "config example": a.configExample,

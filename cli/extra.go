@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,11 +23,52 @@ import (
 var homes = map[string][]string{
 	"eval":  append([]string{evalPackage, labPackage}, kinds.Homes(kinds.Expression)...),
 	"index": {libraryPackage, indexPackage}, "search": {libraryPackage, indexPackage},
-	"serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
+	"kpi": {kpiPackage}, "serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
+}
+
+// exitOf converts the error of a command of a part.
+func exitOf(err error) error {
+	if end, ok := errors.AsType[*command.Exit](err); ok {
+		return &exitError{code: end.Code, err: end.Err}
+	}
+	return err
+}
+
+// extraRuns makes a command of a part that reads recorded runs.
+func (a *app) extraRuns(c *cobra.Command, x command.Command) {
+	var flags runsFlags
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		return exitOf(x.Run(ctx, &command.Host{
+			JSON: a.json, Database: s.file, Complain: a.complain, Print: a.printEither,
+			Chosen: func(ctx context.Context, do func(journal.Journal, journal.RunInfo) error) (int, bool, error) {
+				return flags.chosen(ctx, s, func(r journal.RunInfo) error { return do(s, r) })
+			},
+			Table: func(rows [][]string) string {
+				var out strings.Builder
+				_ = (&table{names: rows[0], rows: rows[1:]}).print(&out, a.columns()) // a Builder never fails
+				return out.String()
+			},
+		}))
+	})
+	a.chooseFlags(&flags, c, x.Runs)
+	a.jsonFlag(c.Flags(), x.JSON)
+}
+
+// printEither prints a text, or v as JSON.
+func (a *app) printEither(v any, text string) error {
+	if a.json {
+		return output(printJSON(a.Stdout, v))
+	}
+	_, err := io.WriteString(a.Stdout, text)
+	return output(err)
 }
 
 // extra sets up a command that a part provides.
 func (a *app) extra(c *cobra.Command, x command.Command) {
+	if x.Runs != "" {
+		a.extraRuns(c, x)
+		return
+	}
 	var flags runFlags
 	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
 		if err := a.consentToConfig(); err != nil {
@@ -39,11 +81,7 @@ func (a *app) extra(c *cobra.Command, x command.Command) {
 		if err != nil {
 			return err
 		}
-		err = x.Run(ctx, h)
-		if end, ok := errors.AsType[*command.Exit](err); ok {
-			return &exitError{code: end.Code, err: end.Err}
-		}
-		return err
+		return exitOf(x.Run(ctx, h))
 	})
 	f := c.Flags()
 	add := func(as string, flags func(*pflag.FlagSet)) {
@@ -94,14 +132,7 @@ func (a *app) host(c *cobra.Command, p stone.Ashlar, flags runFlags) (*command.H
 		Argument: flags.keep.made.Pipeline, Pipeline: p, Plan: k.plan, Applicator: conf.App, Config: cfg, Granted: k.grant, Cases: a.linked.cases,
 		Unrecorded: flags.keep.none, Replay: flags.wire.replay, Quiet: a.quiet, Progress: unshielded(a.Stderr), Live: a.screen() != nil,
 		Compile:  func(p *plan.Plan) (stone.Ashlar, error) { return p.Ashlar(conf.App, k.opts) },
-		Complain: a.complain,
-		Print: func(v any, text string) error {
-			if a.json {
-				return output(printJSON(a.Stdout, v))
-			}
-			_, err := a.Stdout.Write([]byte(text))
-			return output(err)
-		},
+		Complain: a.complain, Print: a.printEither,
 		Journal: func(ctx context.Context, do func(command.Journal) error) error {
 			return a.withStoreAs(ctx, flags.keep.resume, sqlite.Options{}, func(s *store) error { return do(s) })
 		},

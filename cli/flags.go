@@ -50,7 +50,7 @@ func (a *app) tokensFlag(f *pflag.FlagSet) {
 	noted(f, namesFile, "tokens")
 }
 
-// trustFlag adds the flag for trusting a found project.
+// trustFlag adds the flag that trusts any project that the command finds.
 func (a *app) trustFlag(f *pflag.FlagSet) {
 	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/text"
 	evals "github.com/stonelayer/stone/x/eval/commands"
+	"github.com/stonelayer/stone/x/kpi"
 )
 
 func TestFit(t *testing.T) {
@@ -25,7 +27,8 @@ func TestFit(t *testing.T) {
 // The table has every command, with a group, a short line and, if it does something, a constructor.
 func TestCommandTable(t *testing.T) {
 	a := newApp(Config{Name: "stone", Pipeline: FromArgument})
-	a.linked.library, a.linked.server, a.linked.commands = new(library.Library), new(publish.Server), evals.Part
+	a.linked.library, a.linked.server, a.linked.commands = new(library.Library), new(publish.Server), maps.Clone(evals.Part)
+	maps.Copy(a.linked.commands, kpi.Part)
 	root, has := a.root(), a.constructors()
 	for _, e := range entries() {
 		if _, ok := has[e.path]; !ok || e.short == "" {

@@ -152,6 +152,7 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 const (
 	screenPackage   = "github.com/stonelayer/stone/x/screen"
 	evalPackage     = "github.com/stonelayer/stone/x/eval/commands"
+	kpiPackage      = "github.com/stonelayer/stone/x/kpi"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
 	mcpPackage      = "github.com/stonelayer/stone/x/mcp/server"
 	editorPackage   = "github.com/stonelayer/stone/x/acp"

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/x/cel"
 	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/evidence"
+	"github.com/stonelayer/stone/x/kpi"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
@@ -29,7 +30,7 @@ import (
 	"github.com/stonelayer/stone/x/solve/uci"
 )
 
-var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, batch.Part, evidence.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, evals.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, batch.Part, evidence.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, evals.Part, kpi.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"bufio"
-	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -140,22 +138,7 @@ func took(started, ended time.Time) string {
 	return progress.Duration(max(ended.Sub(started), 0))
 }
 
-// amount formats a number with about three digits. Zero is "".
-func amount(n int) string {
-	switch {
-	case n == 0:
-		return ""
-	case n < 10_000:
-		return strconv.Itoa(n)
-	case n < 100_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	case n < 1_000_000:
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
-}
-
-func tokens(u budget.Usage) string { return amount(u.Tokens()) }
+func tokens(u budget.Usage) string { return text.Amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 

@@ -59,7 +59,7 @@ type Principal struct {
 // may reports whether the caller has the role.
 func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contains(p.Roles, role) }
 
-// tenantName matches the names of tenants. Ids of runs start with the name and a dot.
+// tenantName matches the names of tenants. The IDs of a tenant's runs start with its name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
 // by returns the name under which the caller's answers are recorded.

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
+// This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls its batches.
 
 // batchLabel is the label of these runs, by which they are found.
 const batchLabel = "batch"

@@ -66,7 +66,8 @@ func (s *Server) draws(ctx context.Context, t *task) (err error) {
 	return err
 }
 
-// budgets returns the budgets that a caller may see: all, or those whose rules all name its tenant.
+// budgets returns the budgets that a caller may see: all budgets or, for a caller with a tenant, those whose rules all name this
+// tenant.
 func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, error) {
 	rules := s.cfg.Budgets
 	if who.Tenant != "" {

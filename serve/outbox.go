@@ -69,7 +69,7 @@ func (o *outbox) hurry() {
 	}
 }
 
-// run sends due notices until the server ends.
+// run sends due notices until the server shuts down.
 func (o *outbox) run(ctx context.Context) {
 	ticks := time.NewTicker(o.s.cfg.Scan)
 	defer ticks.Stop()

@@ -17,6 +17,7 @@ import (
 	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/evidence"
 	"github.com/stonelayer/stone/x/gateway"
+	"github.com/stonelayer/stone/x/kpi"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
@@ -40,7 +41,7 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		evals.Part,
+		evals.Part, kpi.Part,
 		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part, evidence.Part,
 	}
 }

@@ -25,12 +25,17 @@ type Commands map[string]func() Command
 func (Commands) Part() {}
 
 // A Command works on a PIPELINE: it builds another pipeline around that pipeline, performs it as a run, and prints the result.
-// Every such command has --quiet, --json, and the flags for the configuration, the budget, trust and the journal.
+// Every such command has --quiet, --json, and the flags for the configuration, the budget, trust and the journal. A command that
+// reads recorded runs instead has --json and the flags that select runs.
 type Command struct {
-	OnlyPlans bool   // the PIPELINE must be a plan; programs with their own pipeline do not have the command
-	JSON      string // describes the output of --json
-	Wire      bool   // has the flags that record requests, replay them, or send them in batches
-	Events    bool   // has the flags --dag and --trace
+	JSON string // describes the output of --json
+	// Runs says what a command that reads recorded runs does with them, such as "count", for the help of its flags. Such a command
+	// uses only Runs, JSON and Run.
+	Runs string
+
+	OnlyPlans bool // the PIPELINE must be a plan; programs with their own pipeline do not have the command
+	Wire      bool // has the flags that record requests, replay them, or send them in batches
+	Events    bool // has the flags --dag and --trace
 	// Flags adds the flags that determine the pipeline. They are recorded with the run, so that it can be resumed.
 	Flags func(*pflag.FlagSet)
 	// Files adds the flags for files to write. It may be nil.
@@ -51,6 +56,18 @@ func (e *Exit) Error() string { return e.Err.Error() }
 
 // A Host is the program that runs a command.
 type Host struct {
+	// For all commands. Complain prints a message to standard error. Print prints a result: text, or v with --json.
+	Complain func(format string, args ...any)
+	Print    func(v any, text string) error
+
+	// For a command that reads runs. Chosen calls do for each run that the flags select. It returns the number of runs and whether
+	// a limit omitted any. Table formats rows for the terminal; the first row has the names of the columns.
+	JSON     bool
+	Database string // as shown to users
+	Chosen   func(ctx context.Context, do func(journal.Journal, journal.RunInfo) error) (n int, more bool, err error)
+	Table    func(rows [][]string) string
+
+	// For a command that works on a pipeline.
 	Argument   string // PIPELINE as typed; "" for a program with its own pipeline
 	Pipeline   stone.Ashlar
 	Plan       *plan.Plan // plan in PIPELINE; nil if PIPELINE is not a plan
@@ -66,10 +83,6 @@ type Host struct {
 	Progress   io.Writer // for a progress display
 	Live       bool      // whether Progress is a terminal
 
-	// Complain prints a message to standard error.
-	Complain func(format string, args ...any)
-	// Print prints a result: text, or v with --json.
-	Print func(v any, text string) error
 	// Journal calls do with the journal that the command line selects. If the journal does not exist yet, the error matches
 	// fs.ErrNotExist.
 	Journal func(ctx context.Context, do func(Journal) error) error

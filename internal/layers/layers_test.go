@@ -131,6 +131,7 @@ var table = []struct{ pkg, imports string }{
 	{"x/retrieve/postgres", "x/retrieve internal/stores"},
 	{"x/retrieve/...", "x/retrieve"},
 	{"x/solve/...", "call internal/kinds internal/redact sandbox"},
+	{"x/kpi", "budget call internal/command internal/money internal/progress internal/text journal"},
 	{"x/eval/commands", "call internal/command internal/filter internal/money internal/past internal/progress internal/text internal/view x/eval"},
 	{"x/batch", ". budget internal/batches internal/declared internal/owed internal/redact internal/remote internal/retryafter internal/transport journal llm"},
 	{"x/evidence", "dag internal/canon internal/evidence internal/text journal step"},

@@ -232,3 +232,18 @@ func Content(content []byte, n int) string {
 	}
 	return Cut(Line(JSON(string(content))), n)
 }
+
+// Amount formats a number with about three digits. Zero is "".
+func Amount(n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n < 10_000:
+		return strconv.Itoa(n)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}

@@ -9,8 +9,8 @@
 // The server stores the runs, so a caller may exit and fetch the result later. A Start with an id is safe to repeat: the same
 // request returns the same run.
 //
-// An error that the server reports is a *[Problem]. If a request does not fit its pipeline, the problem lists the validator's
-// findings.
+// An error that the server reports is a *[Problem]. If a request does not match its pipeline's input, the problem lists the
+// validator's findings.
 //
 // # Servers that restart
 //
@@ -79,7 +79,7 @@ type Search struct {
 	Capability string            `json:"capability,omitempty"` // id of the capability; required if the server has several
 	Text       string            `json:"text"`                 // question to search for, up to 8 KiB
 	K          int               `json:"k,omitempty"`          // maximum number of passages, 1 to 100; 10 if zero
-	Under      string            `json:"under,omitempty"`      // a folder of the documents, or one document
+	Under      string            `json:"under,omitempty"`      // folder or single document to which the search is restricted
 	Where      map[string]string `json:"where,omitempty"`      // metadata that documents must have
 	Words      bool              `json:"words,omitempty"`      // compare only words, not vectors
 }
@@ -205,7 +205,7 @@ type Question struct {
 	Answered time.Time       `json:"answered,omitzero"` // zero while the question is open
 	Response string          `json:"response,omitempty"`
 	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if unknown
-	Version  string          `json:"version,omitempty"` // changes with the content of the question
+	Version  string          `json:"version,omitempty"` // changes whenever the content of the question changes
 	Call     *ask.Call       `json:"call,omitempty"`    // tool call that the answer approves or refuses
 	Given    time.Time       `json:"given,omitzero"`    // for a standing answer: time at which the earlier question was answered
 	Due      time.Time       `json:"due,omitzero"`      // time at which the default answer applies, or at which the question is cancelled if there is none

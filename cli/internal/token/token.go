@@ -45,7 +45,7 @@ type Token struct {
 	Expires     time.Time `json:"expires,omitzero"`
 }
 
-// roles are the roles defined in package serve.
+// roles lists the roles defined in package serve.
 var roles = []string{"read", "start", "force", "grant", "answer", "act", "scrape"}
 
 var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)

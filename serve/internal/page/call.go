@@ -57,7 +57,7 @@ func (a attempt) Note() string {
 	return ""
 }
 
-// Short reports whether the answer is shown at once.
+// Short reports whether the answer is shown unfolded.
 func (a attempt) Short() bool { return len(a.Answer) < 500 && !a.Same }
 
 // Verdict returns the state of an attempt and a word for this state.

@@ -56,7 +56,7 @@ type tree struct {
 	Paid    bool              // steps without a result may have been billed
 }
 
-// Kept is the number of results that resuming a failed run keeps.
+// Kept returns the number of results that are kept when a failed run is resumed.
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
 // crumbs returns the breadcrumbs for a path.

@@ -296,7 +296,7 @@ func noResponse(id string) error {
 	return &Error{Status: http.StatusNotFound, Message: "there is no response " + quote(id), Type: "invalid_request_error", Code: "not_found"}
 }
 
-// existing returns the response with the id, in the current state of its run.
+// existing returns the response with this id, in the current state of its run.
 func existing(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
 	text, err := b.Kept(ctx, id)
 	if err != nil {

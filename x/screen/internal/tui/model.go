@@ -111,7 +111,7 @@ func (m *model) start() tea.Cmd {
 	return m.launch()
 }
 
-// config is the configuration of a run.
+// config returns the configuration of a run.
 func (m *model) config() stone.Config {
 	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant, Input: m.given}
 }

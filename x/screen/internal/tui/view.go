@@ -134,7 +134,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// header shows the state of the run.
+// header returns the line that shows the state of the run.
 func (m *model) header() line {
 	now := m.cfg.Now()
 	x := line{style: cyan}

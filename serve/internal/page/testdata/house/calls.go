@@ -30,7 +30,7 @@ var (
 	number = dag.NewType[float64]("number")
 )
 
-// model answers with a text after a time. One with the text "" is not available.
+// model answers with a text after a delay. If the text is "", the model is not available.
 func model(id string, usd float64, wait time.Duration, text, source string) call.Capability {
 	return call.Capability{
 		Metadata: call.Metadata{ID: id, Kind: "llm", Version: "2026-06", Intents: []string{"text/summarise"}, Cost: call.Cost{USD: usd}},
@@ -68,7 +68,7 @@ const (
 	short = "The invoice of March has not arrived; the address was given twice."
 )
 
-// summarising is a call by a strategy.
+// summarising is a call with a strategy.
 func summarising(strategy string) stone.Ashlar {
 	minimum, on := 0.6, true
 	again := 1
@@ -121,7 +121,7 @@ func summarising(strategy string) stone.Ashlar {
 	return stone.Seq("tickets", say("read", ticket, "Invoice? March's has not come. February's came late. I gave the address twice!"), call.New("summarise", brief, spec))
 }
 
-// paying is an agent whose tool needs an approval.
+// paying is an agent with a tool that requires approval.
 func paying(order string) stone.Ashlar {
 	type payment struct {
 		Order  int    `json:"order" jsonschema:"number of the order"`
@@ -177,8 +177,7 @@ var (
 	answer   = dag.NewType[int]("answer")
 )
 
-// adding answers questions such as "3 + 4". The careless one is cheaper, and wrong about
-// large numbers.
+// adding answers questions such as "3 + 4". The careless model is cheaper, and wrong about large numbers.
 func adding(careless bool) stone.Ashlar {
 	id, usd := "model/large", 0.004
 	if careless {

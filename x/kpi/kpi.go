@@ -1,4 +1,7 @@
-package cli
+// Package kpi has the command kpi, which counts the calls of recorded runs:
+//
+//	func main() { cli.Main(Pipeline, kpi.Part) }
+package kpi
 
 import (
 	"cmp"
@@ -11,74 +14,67 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/command"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) kpi(c *cobra.Command) {
-	var flags runsFlags
-	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
-		all := newScore()
-		intents := map[string]*score{}
-		runs, more, err := flags.chosen(ctx, s, func(run journal.RunInfo) error {
-			for r, err := range s.calls(ctx, run.ID) {
-				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // damaged or removed meanwhile: the other runs still count
-					a.complain("%v", err)
-					break
-				}
-				if err != nil {
-					return err
-				}
-				all.count(r)
-				if intents[r.Intent] == nil {
-					intents[r.Intent] = newScore()
-				}
-				intents[r.Intent].count(r)
+// Part provides the command.
+var Part = command.Commands{"kpi": func() command.Command {
+	return command.Command{Runs: "count", JSON: "the counters and rates as a JSON object", Run: run}
+}}
+
+func run(ctx context.Context, h *command.Host) error {
+	all := newScore()
+	intents := map[string]*score{}
+	runs, more, err := h.Chosen(ctx, func(j journal.Journal, run journal.RunInfo) error {
+		for r, err := range calls(ctx, j, run.ID) {
+			if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // damaged or removed meanwhile: the other runs still count
+				h.Complain("%v", err)
+				break
 			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if more {
-			a.complain("only the newest %d runs are counted: --all counts all", runs)
-		}
-		if a.json {
-			byIntent := map[string]scoreJSON{}
-			for intent, s := range intents {
-				byIntent[intent] = s.json()
+			if err != nil {
+				return &command.Exit{Code: 1, Err: err} // no wrong usage
 			}
-			return output(printJSON(a.Stdout, struct {
-				Runs    int                  `json:"runs"`
-				All     scoreJSON            `json:"all"`
-				Intents map[string]scoreJSON `json:"intents"`
-			}{runs, all.json(), byIntent}))
+			all.count(r)
+			if intents[r.Intent] == nil {
+				intents[r.Intent] = newScore()
+			}
+			intents[r.Intent].count(r)
 		}
-		if all.Tally().Calls == 0 {
-			a.complain("no calls in %s in %s", text.Plural(runs, "run"), s.file)
-			return nil
-		}
-		if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {
-			return output(err)
-		}
-		_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
-		return output(err)
+		return nil
 	})
-	a.chooseFlags(&flags, c, "count")
-	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
+	if err != nil {
+		return err
+	}
+	if more {
+		h.Complain("only the newest %d runs are counted: --all counts all", runs)
+	}
+	if all.Tally().Calls == 0 && !h.JSON {
+		h.Complain("no calls in %s in %s", text.Plural(runs, "run"), h.Database)
+		return nil
+	}
+	byIntent := map[string]scoreJSON{}
+	for intent, s := range intents {
+		byIntent[intent] = s.json()
+	}
+	return h.Print(struct {
+		Runs    int                  `json:"runs"`
+		All     scoreJSON            `json:"all"`
+		Intents map[string]scoreJSON `json:"intents"`
+	}{runs, all.json(), byIntent}, h.Table(table(all, intents))+"\n"+ratesOf(all.Tally().KPIs())+"\n")
 }
 
 // calls yields the records of a run's finished calls. An error ends the iteration.
-func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Record, error) bool) {
+func calls(ctx context.Context, j journal.Journal, run string) func(yield func(*call.Record, error) bool) {
 	return func(yield func(*call.Record, error) bool) {
-		for st, err := range s.EachStep(ctx, run) {
+		for st, err := range j.EachStep(ctx, run) {
 			if err != nil {
-				yield(nil, failed("%w", err))
+				yield(nil, err)
 				return
 			}
 			// A reused result is counted only in the run that produced it.
@@ -147,15 +143,15 @@ func (s *score) tally() call.Tally {
 	return t
 }
 
-func kpiTable(all *score, intents map[string]*score) *table {
-	rows := newTable("INTENT", "CAPABILITY", ">CALLS", ">PASSED", ">ATTEMPTS", ">RETRIES", ">FALLBACKS", ">MUST-FAILED", ">JUDGED", ">LATENCY", ">TOKENS", ">COST")
+func table(all *score, intents map[string]*score) [][]string {
+	rows := [][]string{{"INTENT", "CAPABILITY", ">CALLS", ">PASSED", ">ATTEMPTS", ">RETRIES", ">FALLBACKS", ">MUST-FAILED", ">JUDGED", ">LATENCY", ">TOKENS", ">COST"}}
 	row := func(intent, id string, s *score) {
 		t, latency := s.tally(), ""
 		if t.Attempts > 0 {
 			latency = progress.Duration(s.latency / time.Duration(t.Attempts))
 		}
-		rows.add(text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
-			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage))
+		rows = append(rows, []string{text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), text.Amount(t.Retries),
+			text.Amount(t.FallbackHops), text.Amount(t.MustFailed), text.Amount(t.JudgeUsed), latency, text.Amount(s.usage.Tokens()), money.USD(s.usage.USD, s.usage.Estimated)})
 	}
 	for _, intent := range slices.Sorted(maps.Keys(intents)) {
 		s := intents[intent]
