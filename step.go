@@ -4,9 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"io"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -208,4 +216,273 @@ func (n *stepNames) count(name string, in dag.ID) int {
 	}
 	n.inputs[stepInput{name, in}]++
 	return n.inputs[stepInput{name, in}]
+}
+
+// key makes the key of the leaf or decision at f, whose input is d.
+func (f *frame) key(kind string, d dag.DAG) step.Key {
+	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
+	fingerprint := Ashlar{f.spec}.Fingerprint()
+	if kind == "decision" { // A decision remains valid whatever happens to the steps below it.
+		fingerprint = f.spec.own()
+	}
+	h := sha256.New()
+	h.Write(fingerprint[:])
+	h.Write(append(f.place(kind, k.Path), 0))
+	reads := f.digest(d)
+	h.Write(reads[:])
+	k.Digest = f.inAttempts(sum(h), k.Path)
+	k.Loose = f.spec.glue
+	extra, age := f.spec.cached(kind, In(f).Grant())
+	if age > 0 {
+		k.Fresh = f.run.now().Add(-age)
+	}
+	if f.spec.reusable || age > 0 {
+		h.Reset()
+		h.Write(fingerprint[:])
+		for _, q := range f.spec.reads() {
+			id := q.Digest(d, true)
+			h.Write(id[:])
+		}
+		h.Write(f.appendSample(nil))
+		h.Write([]byte{0})
+		h.Write(f.rendered(kind, d))
+		h.Write(extra)
+		h.Sum(k.Reuse[:0])
+	}
+	return k
+}
+
+// digest returns a digest of everything in d that the body of f and its children read.
+func (f *frame) digest(d dag.DAG) dag.ID {
+	h := sha256.New()
+	for _, q := range f.spec.reads() {
+		id := q.Digest(d, false)
+		h.Write(id[:])
+	}
+	return sum(h)
+}
+
+func sum(h hash.Hash) (id dag.ID) {
+	h.Sum(id[:0])
+	return id
+}
+
+// reads returns the queries of s and, if s is a leaf, the queries of the children that its body runs, which see the same DAG.
+func (s *spec) reads() []dag.Query {
+	if s.form != leafForm || len(s.children) == 0 {
+		return s.queries
+	}
+	f := s.found()
+	f.readsOnce.Do(func() {
+		f.reads = slices.Clone(s.queries)
+		for _, c := range s.children {
+			c.each(func(below *spec) {
+				for _, q := range below.queries {
+					if !slices.Contains(f.reads, q) {
+						f.reads = append(f.reads, q)
+					}
+				}
+			})
+		}
+	})
+	return f.reads
+}
+
+// cached returns an additional part of the leaf's reuse key, and the maximum age of a result that the leaf may reuse from another
+// run, or 0 if it may not reuse any. See Detail.
+func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
+	if cached := s.said().Cached; cached != nil && kind == "leaf" {
+		return cached(grant)
+	}
+	return nil, 0
+}
+
+// rendered returns the digest of the text that a leaf renders from d, or nil. It ignores an error, because the body will render
+// the same text and fail.
+func (f *frame) rendered(kind string, d dag.DAG) []byte {
+	if kind != "leaf" {
+		return nil
+	}
+	render := f.spec.render
+	if own := f.spec.said().Render; own != nil {
+		render = own
+	}
+	if render == nil {
+		return nil
+	}
+	at := f.below(f.spec, innerSegment, 0)
+	defer at.release()
+	rendered, err := guarded(at, func(context.Context) ([]byte, error) { return render(d.Within(at)) })
+	if err != nil {
+		rendered = []byte("it fails")
+	}
+	id := sha256.Sum256(rendered)
+	return id[:]
+}
+
+// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other visits of the same ashlar. A lane of
+// a Map is identified by its item rather than its number, so inserting an item does not change the keys of the other lanes.
+func (f *frame) appendSample(b []byte) []byte {
+	if f.up != nil {
+		b = f.up.appendSample(b)
+	}
+	switch f.seg {
+	case childSegment:
+		if n := f.up.spec.occurrence(int(f.index)); n > 1 {
+			b = strconv.AppendInt(append(b, '#'), int64(n), 10)
+		}
+	case visitSegment, stepSegment:
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '@'), int64(f.index), 10)
+		}
+	case attemptSegment:
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '~'), int64(f.index), 10)
+		}
+	case indexSegment:
+		b = append(b, '[')
+		if x := f.up.extra.Load(); x != nil && x.items != nil {
+			b = x.items.appendItem(b, int(f.index))
+		} else {
+			b = strconv.AppendInt(b, int64(f.index), 10)
+		}
+		b = append(b, ']')
+	}
+	return b
+}
+
+// laneItems identifies the lanes of a Map by their items.
+type laneItems struct {
+	starts []dag.DAG
+	once   sync.Once
+	nth    []int // the index of each lane among lanes with an equal item
+}
+
+func (l *laneItems) appendItem(b []byte, lane int) []byte {
+	l.once.Do(func() {
+		l.nth = make([]int, len(l.starts))
+		seen := make(map[string]int, len(l.starts))
+		for i, start := range l.starts {
+			item := start.Latest().JSON()
+			l.nth[i] = seen[item]
+			seen[item]++
+		}
+	})
+	id := sha256.Sum256([]byte(l.starts[lane].Latest().JSON()))
+	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
+}
+
+// partOf returns the frame and the digest of the recorded step or Scoped whose body contains f.
+func (f *frame) partOf() (of *frame, digest dag.ID) {
+	for ; f != nil; f = f.up {
+		if x := f.extra.Load(); x != nil && x.digest != nil {
+			return f, *x.digest
+		}
+	}
+	return nil, dag.ID{}
+}
+
+// place returns the place of f for its key: its path or, within a Step, its path below the Step and the digest of the Step,
+// because Steps may start in any order.
+func (f *frame) place(kind, path string) []byte {
+	b := append([]byte(kind), 0)
+	of, digest := f.partOf()
+	for of != nil && !of.ofStep() {
+		of, digest = of.up.partOf()
+	}
+	if of != nil {
+		b, path = append(b, digest[:]...), path[len(of.path()):]
+	}
+	return append(b, f.inFirst(path)...)
+}
+
+// unshare marks the bodies around f as having read more than their keys cover.
+func (f *frame) unshare() {
+	for ; f != nil; f = f.up {
+		if f.spec.form == leafForm || f.seg == stepSegment {
+			f.more().unshared.Store(true)
+		}
+	}
+}
+
+// unsharedYet reports whether unshare was called for f, or for something below it.
+func (f *frame) unsharedYet() bool {
+	x := f.extra.Load()
+	return x != nil && x.unshared.Load()
+}
+
+// Fingerprint returns a digest of everything about a that is visible from outside: forms, names, types, schemas, queries,
+// branches, bounds, versions, choices of questions and fingerprints of details, down to the leaves. It does not cover the code of
+// functions: change a leaf's Version whenever its body changes.
+func (a Ashlar) Fingerprint() dag.ID {
+	s := a.spec()
+	f := s.found()
+	f.printOnce.Do(func() {
+		h := sha256.New()
+		s.describe(h)
+		f.own = sum(h)
+		for _, c := range s.children {
+			print := c.Fingerprint()
+			h.Write(print[:])
+		}
+		f.print = dag.ID(h.Sum(nil))
+	})
+	return f.print
+}
+
+// own is the fingerprint of s without its children.
+func (s *spec) own() dag.ID {
+	Ashlar{s}.Fingerprint()
+	return s.found().own
+}
+
+// describe writes everything about s except its children.
+func (s *spec) describe(w io.Writer) {
+	fmt.Fprintf(w, "%s %q %q %q %q", formNames[s.form], s.name, s.keys, s.lens, s.version)
+	fmt.Fprintf(w, " %d %d %d %t", s.max, s.lanes, s.quorum, s.allLanes)
+	if s.glue {
+		fmt.Fprint(w, " glue")
+	}
+	if s.allowEmpty {
+		fmt.Fprint(w, " empty")
+	}
+	for t := range s.produces() {
+		describeType(w, t)
+	}
+	for _, q := range s.queries {
+		fmt.Fprintf(w, " %s", q)
+		describeType(w, q.Type())
+	}
+	if s.question != nil {
+		fmt.Fprintf(w, " asks %q", s.question.Choices)
+		if s.mayDecline {
+			fmt.Fprint(w, " may decline")
+		}
+	}
+	if own := s.said().Fingerprint; own != nil {
+		fmt.Fprintf(w, " %x", sha256.Sum256(own()))
+	}
+	fmt.Fprintln(w)
+}
+
+func describeType(w io.Writer, t dag.AnyType) {
+	if t != nil {
+		fmt.Fprintf(w, " %q %s", t.Name(), t.Schema().JSON())
+	}
+}
+
+// found holds facts that are derived from a spec on first use.
+type found struct {
+	accepted  atomic.Pointer[map[string]bool] // the last accepted input types; see accept
+	printOnce sync.Once
+	print     dag.ID
+	own       dag.ID    // see spec.own; written with print
+	countOnce sync.Once // guards counts; see occurrence
+	counts    []int
+
+	readsOnce sync.Once // guards reads, of a leaf with children
+	reads     []dag.Query
+
+	courseOnce sync.Once // guards course, of a flow
+	course     *course
 }

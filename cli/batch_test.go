@@ -86,7 +86,7 @@ func TestBatch(t *testing.T) {
 		line{"runs --state waiting --json", 0, `"id": "c"`, ""},
 		line{"cancel c", 0, "", "run c is canceled"},
 		line{"runs --state canceled --json", 0, `"id": "c"`, ""},
-		line{"cancel c", 1, "", "run c is canceled: only a run that waits"},
+		line{"cancel c", 1, "", "run c is canceled: only a waiting"},
 		line{"cancel", 2, "", "RUN is missing"},
 	)
 	if len(b.Batches) != 3 || !b.Batches[2].Canceled || b.Direct != 0 {

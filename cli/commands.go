@@ -95,6 +95,9 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	a.fitHelp(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if c == root && len(a.Args) > 0 && !strings.HasPrefix(a.Args[0], "-") { // the flag belongs to a command that the program lacks
+			return unknown(c, a.Args)
+		}
 		return flagError(c, err, "")
 	})
 	made, has := map[string]*cobra.Command{"": root}, a.constructors()

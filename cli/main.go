@@ -204,7 +204,7 @@ func (a *app) complain(format string, args ...any) {
 // whenFull adds a remedy to the message of a failed write to a full disk, unless the message already has one.
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
-		if strings.Contains(line, full) && !strings.Contains(line, "make room") {
+		if strings.Contains(line, full) && !strings.Contains(line, "free some space") {
 			return line + ": the disk is full: free some space, then try again"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -37,15 +38,17 @@ func noScreen(context.Context, display.Config) (stone.Result, error) {
 
 // A command of a part that is not linked says which part has it.
 func TestCommandsOfOtherParts(t *testing.T) {
-	for name, want := range map[string]string{
-		"eval":      "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
-		"index":     "pass cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
-		"elsewhere": "see prog --help",
+	for line, want := range map[string]string{
+		"eval":              "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"eval --data x.csv": "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"index":             "pass cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
+		"elsewhere":         "see prog --help",
 	} {
 		var errs bytes.Buffer
-		code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Name: "prog", Args: []string{name}, Stderr: &errs})
-		if want = "Error: unknown command \"" + name + "\" for prog: " + want + "\n"; code != cli.Usage || errs.String() != want {
-			t.Errorf("%s: exit code %d, %s", name, code, errs.String())
+		args := strings.Fields(line)
+		code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Name: "prog", Args: args, Stderr: &errs})
+		if want = "Error: unknown command \"" + args[0] + "\" for prog: " + want + "\n"; code != cli.Usage || errs.String() != want {
+			t.Errorf("%s: exit code %d, %s", line, code, errs.String())
 		}
 	}
 }

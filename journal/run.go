@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -23,7 +22,6 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/redact"
-	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -287,70 +285,6 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 		}
 	}
 	return refuse(r.secrets, r.cfg.Input, info.Source)
-}
-
-// compare returns an error if the run cannot continue. Otherwise it copies the settings that a resumed run keeps from before to
-// now.
-func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err error) {
-	var refused, ahead []string
-	var news []event.Data
-	if before.Fingerprint != now.Fingerprint && !r.opts.Force {
-		if refused, ahead, err = changed(ctx, r.journal, before, *now); err != nil {
-			return err
-		}
-		if r.opts.Refuse { // only a program with the pipeline that the run started with may continue it
-			refused, ahead = append(refused, ahead...), nil
-		}
-	}
-	if now.Input != (dag.ID{}) && now.Input != before.Input {
-		refused = append(refused, "the input changed")
-	}
-	if len(refused) > 0 && !r.opts.Force {
-		return &ChangedError{Run: before.ID, Changes: refused}
-	}
-	if len(ahead) > 0 {
-		news = append(news, event.Notice{Code: terms.PipelineChanged, Path: now.Shape[0].Path, Text: "the pipeline changed since the run started, in what the run has not reached:\n" + strings.Join(ahead, "\n")})
-	}
-	if before.Revision != now.Revision {
-		news = append(news, event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{
-			slog.String("before", before.Revision), slog.String("now", now.Revision),
-		}})
-	}
-	for _, n := range prompts(before.Shape, now.Shape) {
-		news = append(news, n)
-	}
-	keepPrompts(before.Shape, now.Shape)
-	r.news.Store(&news)
-	now.Again = before.Again
-	if now.Input != (dag.ID{}) && now.Input != before.Input { // with Force, the steps that read the input are repeated
-		now.Again = append(now.Again, Again{Time: r.now()})
-	}
-	for _, path := range r.opts.Again {
-		now.Again = append(now.Again, Again{path, r.now()})
-	}
-	r.again = now.Again
-	now.Attempt = before.Attempt
-	if before.State == Failed || before.State == Canceled || before.State == Done {
-		now.Attempt = max(now.Attempt, 1) + 1
-	}
-	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
-	now.Input, now.Account = cmp.Or(now.Input, before.Input), cmp.Or(now.Account, before.Account)
-	if now.Budgets == nil {
-		now.Budgets = before.Budgets
-	}
-	if now.Notify == nil {
-		now.Notify = before.Notify
-	}
-	if len(now.Source) == 0 {
-		now.Source = before.Source
-	}
-	if len(now.Labels) == 0 {
-		now.Labels = before.Labels
-	}
-	if r.opts.Pipeline == "" {
-		now.Pipeline = before.Pipeline
-	}
-	return nil
 }
 
 // config returns the Config of the run, with this package's recorder, watcher and frontend.

@@ -17,7 +17,7 @@ func Reference(page string) string {
 			about = "the operation, the name and the guard; every node has them"
 		}
 		var b strings.Builder
-		b.WriteString(before + "\n## " + o.name + "\n\n" + o.does + "\n\n| key | is |\n|---|---|\n| `op`, `id`, `when` | " + about + " |\n")
+		b.WriteString(before + "\n## " + o.name + "\n\n" + o.does + "\n\n| key | meaning |\n|---|---|\n| `op`, `id`, `when` | " + about + " |\n")
 		for _, k := range o.keys {
 			b.WriteString("| `" + strings.ReplaceAll(k.names, ", ", "`, `") + "` | " + k.is + " |\n")
 		}

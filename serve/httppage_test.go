@@ -137,7 +137,7 @@ func httpPage(document []byte) ([]byte, error) {
 			fmt.Fprintf(&b, "One of `%s`.\n", strings.Join(s.Enum, "`, `"))
 			continue
 		}
-		b.WriteString("| field | type | is |\n|---|---|---|\n")
+		b.WriteString("| field | type | meaning |\n|---|---|---|\n")
 		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
 			p := s.Properties[field]
 			what := cmp.Or(p.Description, "")

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/x/acp"
+	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/gateway"
 	mcp "github.com/stonelayer/stone/x/mcp/server"
 )
@@ -34,7 +35,7 @@ func greet() stone.Ashlar {
 	return stone.Func("greet", name, greeting, func(_ context.Context, n string) (string, error) { return "Hello, " + n, nil })
 }
 
-var parts = []cli.Part{serve.Part, mcp.Part, acp.Part, gateway.Part}
+var parts = []cli.Part{serve.Part, mcp.Part, acp.Part, gateway.Part, evals.Part}
 
 // command runs the command and returns its exit code and what it printed.
 func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {

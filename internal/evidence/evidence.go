@@ -1,4 +1,5 @@
-// Package evidence describes evidence files for package cli, which does not link package x/evidence.
+// Package evidence declares the interface of evidence files, so that package cli can write and check them without linking package
+// x/evidence.
 package evidence
 
 import (
@@ -12,9 +13,9 @@ import (
 type Files struct {
 	// Write writes the evidence of a run, and returns the sum of its seal.
 	Write func(context.Context, io.Writer, journal.Journal, journal.RunInfo) (seal string, err error)
-	// Verify returns the problems of a file, or what an unchanged one contains.
+	// Verify returns the problems found in a file or, if the file is unchanged, a description of its contents.
 	Verify func(io.Reader) (contents string, problems []string, err error)
 }
 
-// Part makes Files a part of a program, see cli.Part.
+// Part makes Files usable as a part of a program; see cli.Part.
 func (*Files) Part() {}

@@ -151,7 +151,7 @@ type Run struct {
 type Stream interface {
 	// Send sends events in their wire format.
 	Send(events ...[]byte)
-	// Wait waits for news, but not too long, and returns true. It returns false if the stream must end because the client has
+	// Wait waits for news, for a limited time, and returns true. It returns false if the stream must end because the client has
 	// disconnected or may no longer read it, or because the server is shutting down.
 	Wait(news <-chan struct{}) bool
 	Close()

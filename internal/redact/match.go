@@ -379,7 +379,7 @@ func matchBackslash(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// sizes are the sizes of an escape in the text and of what it stands for in want.
+// sizes are the size of an escape in the text, and the size of the part of want that it stands for.
 type sizes struct{ text, want int }
 
 // escaped parses the escape that follows a backslash in text, if it stands for the beginning of want.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
@@ -68,7 +68,7 @@ func (t *tx) PutNotice(n *log.Notice, tries int64) (bool, error) {
 }
 
 // Spent implements [log.Reader].
-func (r reader) Spent(ctx context.Context, k flight.Key) (sum budget.Amount, err error) {
+func (r reader) Spent(ctx context.Context, k fleet.Key) (sum budget.Amount, err error) {
 	_, err = rows(ctx, r, func(v [][]byte) struct{} {
 		sum = budget.Amount{USD: math.Float64frombits(uint64(integer(v[0]))), Tokens: int(integer(v[1])), Roundtrips: int(integer(v[2]))}
 		return struct{}{}
@@ -77,7 +77,7 @@ func (r reader) Spent(ctx context.Context, k flight.Key) (sum budget.Amount, err
 }
 
 // Spend implements [log.Tx].
-func (t *tx) Spend(k flight.Key, more budget.Amount) error {
+func (t *tx) Spend(k fleet.Key, more budget.Amount) error {
 	t.exec(`INSERT INTO stone.spending AS s (account, day, usd, tokens, roundtrips)
 		VALUES ($1, $2, greatest($3::float8, 0), greatest($4::bigint, 0), greatest($5::bigint, 0)) ON CONFLICT (account, day) DO UPDATE SET
 		usd = greatest(s.usd + $3, 0), tokens = greatest(s.tokens + $4, 0), roundtrips = greatest(s.roundtrips + $5, 0)`,

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
@@ -78,7 +78,7 @@ func (t tx) PutNotice(n *log.Notice, tries int64) (bool, error) {
 }
 
 // Spent implements [log.Reader].
-func (r reader) Spent(ctx context.Context, k flight.Key) (sum budget.Amount, err error) {
+func (r reader) Spent(ctx context.Context, k fleet.Key) (sum budget.Amount, err error) {
 	_, err = all(ctx, r, func(rows *sql.Rows) (struct{}, error) {
 		return struct{}{}, rows.Scan(&sum.USD, &sum.Tokens, &sum.Roundtrips)
 	}, "SELECT usd, tokens, roundtrips FROM spending WHERE account = ? AND day = ?", k.Account, k.Day)
@@ -86,7 +86,7 @@ func (r reader) Spent(ctx context.Context, k flight.Key) (sum budget.Amount, err
 }
 
 // Spend implements [log.Tx].
-func (t tx) Spend(k flight.Key, more budget.Amount) error {
+func (t tx) Spend(k fleet.Key, more budget.Amount) error {
 	_, err := t.do(`INSERT INTO spending (account, day, usd, tokens, roundtrips) VALUES (?1, ?2, max(?3, 0.0), max(?4, 0), max(?5, 0))
 		ON CONFLICT DO UPDATE SET usd = max(usd + ?3, 0.0), tokens = max(tokens + ?4, 0), roundtrips = max(roundtrips + ?5, 0)`,
 		k.Account, k.Day, more.USD, more.Tokens, more.Roundtrips)

@@ -145,7 +145,7 @@ func (e *WaitingError) Is(target error) bool { return target == kind.Waiting }
 // open reads the batches of a run.
 func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) {
 	if cfg.Journal == nil {
-		return nil, errors.New("batch: Config.Journal is missing: the batches of a run are noted in it")
+		return nil, errors.New("batch: Config.Journal is missing: set it, since it records the batches of a run")
 	}
 	notes, ok := cfg.Journal.(owed.Store)
 	if !ok {

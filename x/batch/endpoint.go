@@ -142,7 +142,7 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the address of the provider cannot be read")
+		return nil, errors.New("the provider's URL cannot be read")
 	}
 	req.Header = to.header.Clone()
 	if req.Header.Set("Content-Type", contentType); contentType == "" {

@@ -172,7 +172,7 @@ func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, e 
 	case "SUCCEEDED", "CANCELLED", "EXPIRED":
 		return s, end{over: true, how: "it is " + strings.ToLower(state), canceled: state == "CANCELLED"}, nil
 	case "FAILED":
-		why := "it says not why"
+		why := "it does not say why"
 		if b.Error != nil {
 			why = b.Error.Message
 		}
@@ -189,7 +189,7 @@ func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(s
 	defer text.Close()
 	var b operation
 	if err := json.NewDecoder(text).Decode(&b); err != nil {
-		return fmt.Errorf("the answer of the provider cannot be read: %w", err)
+		return fmt.Errorf("the provider's answer cannot be read: %w", err)
 	}
 	all := append(b.Response.all().InlinedResponses, b.Response.Output.all().InlinedResponses...)
 	lists := map[string]*vectors{}
@@ -232,7 +232,7 @@ type vectors struct {
 func (v *vectors) add(text string, data json.RawMessage) error {
 	var at int
 	if _, err := fmt.Sscanf(text, "%d/%d", &at, &v.most); err != nil {
-		return fmt.Errorf("the provider answers a text %q that it was not sent", text)
+		return fmt.Errorf("the provider answered a text %q that was not sent", text)
 	}
 	one, err := decode[struct {
 		Embedding  json.RawMessage

@@ -161,7 +161,7 @@ func (o openAI) state(ctx context.Context, to endpoint, id string) (s Status, e 
 		for _, e := range b.Errors.Data {
 			why = append(why, e.Message)
 		}
-		return s, end{over: true, refused: true, how: "the provider refused it: " + cmp.Or(strings.Join(why, "; "), "it says not why")}, nil
+		return s, end{over: true, refused: true, how: "the provider refused it: " + cmp.Or(strings.Join(why, "; "), "it does not say why")}, nil
 	}
 	return s, end{}, nil
 }

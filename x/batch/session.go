@@ -104,7 +104,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest+1))
 	if err = errors.Join(err, req.Body.Close()); err == nil && len(body) > maxRequest {
-		err = fmt.Errorf("a request has more than %d MB, which no batch takes", maxRequest>>20)
+		err = fmt.Errorf("a request has more than %d MB, which no batch accepts", maxRequest>>20)
 	}
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (s *session) make(ctx context.Context, group []*request) error {
 		return nil
 	}
 	s.free(b)
-	return errors.Join(fmt.Errorf("%s makes no batch of %s: %w", b.Provider, b.URL, err), s.note(context.WithoutCancel(ctx), b))
+	return errors.Join(fmt.Errorf("%s rejected the batch of %s: %w", b.Provider, b.URL, err), s.note(context.WithoutCancel(ctx), b))
 }
 
 // uncertain reports whether a failed request may have been carried out.
@@ -94,7 +94,7 @@ func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	id, sure, err := b.endpoint.provider.find(ctx, b.endpoint, b, known)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("batch %s of %s may have been made: %w: resume the run to look for it", b.Name, b.Provider, err)
+		return false, fmt.Errorf("batch %s of %s may have been created: %w: resume the run to look for it", b.Name, b.Provider, err)
 	case sure && id == "":
 		s.free(b)
 	case sure:
@@ -138,7 +138,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 	case err != nil:
 		return state, false, err
 	case !sure:
-		return Status{Provider: b.Provider, ID: b.Name + ", which may have been made,", Total: len(b.Keys)}, false, nil
+		return Status{Provider: b.Provider, ID: b.Name + ", which may have been created,", Total: len(b.Keys)}, false, nil
 	case b.ID == "":
 		return state, true, nil
 	}
@@ -160,7 +160,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 	}
 	switch refused, ok := errors.AsType[*llm.HTTPError](err); {
 	case ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusGone):
-		how.how = "the provider does not have it any more, or its answers, for which it may have been paid"
+		how.how = "the provider no longer has the batch or its answers, which may have been billed"
 	case err != nil:
 		return state, false, fmt.Errorf("batch %s of %s: %w", b.ID, b.Provider, err)
 	}
@@ -191,7 +191,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 	case err != nil:
 		return err
 	case !sure:
-		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider lists it", b.Name, b.Provider)
+		return fmt.Errorf("batch %s of %s may have been created: cancel the run again once the provider lists it", b.Name, b.Provider)
 	case b.ID == "":
 		return nil
 	}
@@ -223,7 +223,7 @@ func (s *session) abandon(ctx context.Context) error {
 // decode reads JSON that a provider sent.
 func decode[T any](data []byte) (v T, err error) {
 	if err = json.Unmarshal(data, &v); err != nil {
-		err = fmt.Errorf("the answer of the provider cannot be read: %w", err)
+		err = fmt.Errorf("the provider's answer cannot be read: %w", err)
 	}
 	return v, err
 }

@@ -80,7 +80,7 @@ func (e *evaluation) checkAgainst() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has none of the %d cases: compare with a run on the same data and the same column of expected outputs", e.Against.name, len(e.data.rows))
+	return fmt.Errorf("%s contains none of the %d cases: compare with a run on the same data and the same column of expected outputs", e.Against.name, len(e.data.rows))
 }
 
 // caseResult is the result of the trials of one case.
@@ -148,14 +148,14 @@ func (b *Baseline) line(n int, data []byte) error {
 	if n == 1 {
 		var head baselineHead
 		if dec.Decode(&head) != nil || len(head.Scorers) == 0 {
-			return errors.New("no baseline: want {\"scorers\": […]}, as stone eval --save writes it")
+			return errors.New("it is not a baseline: want {\"scorers\": […]}, as stone eval --save writes it")
 		}
 		b.scorers = head.Scorers
 		return nil
 	}
 	var c baselineCase
 	if err := dec.Decode(&c); err != nil || c.Case == "" || len(c.Scores) != len(b.scorers) {
-		return fmt.Errorf("no case: want one with %d scores", len(b.scorers))
+		return fmt.Errorf("it is not a case: want one with %d scores", len(b.scorers))
 	}
 	b.add(c)
 	return nil

@@ -271,7 +271,7 @@ func (a *answer) take(out, start dag.DAG) error {
 		last, _ = out.Nearest(terms.Emit)
 	}
 	if last == nil || !slices.Contains(made, last) {
-		a.Failure = &failure{Kind: "no-output", Reason: "the pipeline made no node that is its output"}
+		a.Failure = &failure{Kind: "no-output", Reason: "the pipeline produced no output node"}
 		return nil
 	}
 	a.Output = json.RawMessage(last.Own())

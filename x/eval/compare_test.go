@@ -90,7 +90,7 @@ func TestCompare(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{\"scorers\":[\"a\"]}\n{\"case\":\"x\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := eval.ReadBaseline(file); err == nil || !strings.Contains(err.Error(), "base.jsonl:2: no case: want one with 1 scores") {
+	if _, err := eval.ReadBaseline(file); err == nil || !strings.Contains(err.Error(), "base.jsonl:2: it is not a case: want one with 1 scores") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestGateBounds(t *testing.T) {
 		{eval.Gate{AtLeast: map[string]float64{"exact": 2}}, "the gate wants exact at least 2, which cannot pass"},
 		{eval.Gate{AtLeast: map[string]float64{"exact": 1}}, "the gate wants exact at least 1, which cannot pass"},
 		{eval.Gate{AtLeast: map[string]float64{"exact": 0.99, "free": 2, "size": 2}}, ""},
-		{eval.Gate{NoWorseThan: map[string]float64{"exact": 5}}, "the gate lets exact be 5 worse, which cannot fail"},
+		{eval.Gate{NoWorseThan: map[string]float64{"exact": 5}}, "the gate allows exact to be 5 worse, which cannot fail"},
 		{eval.Gate{NoWorseThan: map[string]float64{"exact": 0.99, "free": 5}}, ""},
 	} {
 		cfg := eval.Config{Pipeline: shout(new(atomic.Int32)), Data: rows("a"), Scorers: append(scorers(t, "exact", "size=cel:2"), free)}

@@ -106,7 +106,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	case len(faults) > 0:
 		return nil, fmt.Errorf("%s: %s", name, strings.Join(faults, "; "))
 	case len(set.rows) == 0 && d.Split != "":
-		return nil, fmt.Errorf("%s has no rows of the split %q: name a value of the column split or, if there is no such column, dev or test", name, d.Split)
+		return nil, fmt.Errorf("%s has no rows of the split %q: name a value in the column split or, without such a column, dev or test", name, d.Split)
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
 	}

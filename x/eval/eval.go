@@ -61,7 +61,7 @@ func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, 
 		return stone.Ashlar{}, err
 	}
 	if e.Gate != nil && e.Gate.Routing != (RoutingRules{}) {
-		return stone.Ashlar{}, errors.New("the gate has rules for routing, which a Routing alone is judged by: remove routing")
+		return stone.Ashlar{}, errors.New("the gate has rules for routing, which apply only to a Routing: remove routing")
 	}
 	return e.pipeline()
 }
@@ -125,10 +125,10 @@ func (cfg *Config) check() error {
 	}
 	for i, s := range cfg.Scorers {
 		if s.leaf == nil {
-			return errors.New("a scorer is the zero Scorer: make it with Func or Read")
+			return errors.New("a scorer is the zero Scorer: create scorers with Func or Read")
 		}
 		if slices.ContainsFunc(cfg.Scorers[:i], func(other Scorer) bool { return other.name == s.name }) {
-			return fmt.Errorf("two scorers are named %q: give one another name, as in close=number:0.1", s.name)
+			return fmt.Errorf("two scorers are named %q: rename one, as in close=number:0.1", s.name)
 		}
 	}
 	return cfg.checkNodes()
@@ -155,7 +155,7 @@ func (cfg *Config) checkNodes() error {
 		if s.node == "" || made[s.node] || !known {
 			continue
 		}
-		return fmt.Errorf("the scorer %s reads the node %q, and no step of the pipeline makes one; it makes %s%s", s.name, s.node, strings.Join(slices.Sorted(maps.Keys(made)), ", "), suggest.Hint(s.node, maps.Keys(made)))
+		return fmt.Errorf("the scorer %s reads the node %q, but no step of the pipeline produces one; it produces %s%s", s.name, s.node, strings.Join(slices.Sorted(maps.Keys(made)), ", "), suggest.Hint(s.node, maps.Keys(made)))
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (cfg *Config) checkNodes() error {
 func (e *evaluation) checkExpected() error {
 	for _, s := range e.Scorers {
 		if s.needs && !e.data.expects {
-			return fmt.Errorf("the scorer %s needs an expectation, and no row has the column %q: name the column with it by --expected, or Data.Expected", s.name, e.data.Expected)
+			return fmt.Errorf("the scorer %s needs an expectation, but no row has the column %q: name the column with the expectations in --expected, or Data.Expected", s.name, e.data.Expected)
 		}
 	}
 	return nil

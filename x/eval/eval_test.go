@@ -232,7 +232,7 @@ func TestData(t *testing.T) {
 		{"f.jsonl", `{"text":"a"}` + "\n" + `{"text":3}`, "row 2: column text: want string"},
 		{"g.jsonl", `{"text":"a"}` + "\nx\n" + `{"other":1}`, "row 2: want a JSON object on one line; row 3: no column for the input \"question\": name one \"question\" or \"hard\" or \"text\" or \"input\""},
 		{"h.csv", "text,hard\na,maybe\n", "row 1: column hard: want boolean"},
-		{"i.csv", "text,hard\na\n", "row 1: 1 columns, and the header names 2"},
+		{"i.csv", "text,hard\na\n", "row 1: 1 columns, but the header has 2"},
 		{"j.csv", "text,text\n", `two columns are named "text"`},
 		{"k.jsonl", "", "has no rows"},
 		{"l.jsonl", "\ufeff" + `{"text":"a","expected":"A"}` + "\r\n", ""},

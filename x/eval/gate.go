@@ -124,9 +124,9 @@ func (e *evaluation) checkGate() error {
 		margin := g.NoWorseThan[name]
 		switch {
 		case margin < 0:
-			return fmt.Errorf("the gate lets %s be %v worse: want a margin of at least 0", name, margin)
+			return fmt.Errorf("the gate allows %s to be %v worse: want a margin of at least 0", name, margin)
 		case margin >= 1 && e.isShare(name):
-			return fmt.Errorf("the gate lets %s be %v worse, which cannot fail: its scores are between 0 and 1; want a margin below 1, such as 0.05 for 5 points", name, margin)
+			return fmt.Errorf("the gate allows %s to be %v worse, which cannot fail: its scores are between 0 and 1; want a margin below 1, such as 0.05 for 5 points", name, margin)
 		case e.Against == nil:
 			return errors.New("the gate has no-worse-than: name the baseline with --against")
 		case !slices.Contains(e.Against.scorers, name):

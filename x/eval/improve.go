@@ -131,10 +131,10 @@ func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error
 	case i.Shown < 1 || i.Shown > maxShown:
 		return nil, fmt.Errorf("%d cases to show: want 1 to %d", i.Shown, maxShown)
 	case i.Applicator == nil || i.By == "":
-		return nil, errors.New("no capability revises the prompts: name a model of the configuration")
+		return nil, errors.New("no capability is set to revise the prompts: name a configured model")
 	}
 	if _, ok := i.Applicator.Registry.Lookup(i.By); !ok {
-		return nil, fmt.Errorf("the capability %s, which is to revise, is not configured%s", i.By, suggest.Hint(i.By, slices.Values(i.Applicator.Registry.IDs())))
+		return nil, fmt.Errorf("the capability %s, which should revise the prompts, is not configured%s", i.By, suggest.Hint(i.By, slices.Values(i.Applicator.Registry.IDs())))
 	}
 	m := &improver{Improving: i}
 	if err := m.find(); err != nil {
@@ -160,7 +160,7 @@ func (m *improver) find() error {
 	case err != nil:
 		return err
 	case len(all) == 0:
-		return errors.New("no prompt of the pipeline is marked as one that may be revised: make it with agent.Adjustable, or give a capability of its calls prompts in the configuration")
+		return errors.New("no prompt of the pipeline may be revised: create one with agent.Adjustable, or configure prompts for a capability of its calls")
 	}
 	m.names = m.Prompts
 	if m.names == nil {
@@ -185,7 +185,7 @@ func adjustable(p stone.Ashlar) (map[string]string, error) {
 		if of := a.Detail().Prompts; of != nil {
 			for name, text := range of() {
 				if other, ok := all[name]; ok && other != text {
-					return fmt.Errorf("two prompts of the pipeline are named %q: give one another name", name)
+					return fmt.Errorf("two prompts of the pipeline are named %q: rename one", name)
 				}
 				all[name] = text
 			}

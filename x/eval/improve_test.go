@@ -214,16 +214,16 @@ func TestImproveWithinBudget(t *testing.T) {
 func TestImproveMistakes(t *testing.T) {
 	p := &pupil{lesson: teach}
 	for want, change := range map[string]func(*eval.Improving){
-		"marked as one that may be revised": func(i *eval.Improving) {
+		"no prompt of the pipeline may be revised": func(i *eval.Improving) {
 			i.Program = stone.Func("reply", asked, reply, func(context.Context, question) (string, error) { return "", nil })
 		},
-		`no prompt "rule" to revise; it has`:    func(i *eval.Improving) { i.Prompts = []string{"rule"} },
-		"did you mean":                          func(i *eval.Improving) { i.Prompts = []string{"rule"} },
-		"teacher2, which is to revise":          func(i *eval.Improving) { i.By = "teacher2" },
-		"no capability revises":                 func(i *eval.Improving) { i.By = "" },
-		"want 1 to 200":                         func(i *eval.Improving) { i.Rounds = 1000 },
-		`no rows of the split "test"`:           func(i *eval.Improving) { i.Data.Rows = i.Data.Rows[:1] },
-		"two prompts of the pipeline are named": func(i *eval.Improving) { i.Program = stone.Seq("both", i.Program, other()) },
+		`no prompt "rule" to revise; it has`:        func(i *eval.Improving) { i.Prompts = []string{"rule"} },
+		"did you mean":                              func(i *eval.Improving) { i.Prompts = []string{"rule"} },
+		"teacher2, which should revise the prompts": func(i *eval.Improving) { i.By = "teacher2" },
+		"no capability is set to revise":            func(i *eval.Improving) { i.By = "" },
+		"want 1 to 200":                             func(i *eval.Improving) { i.Rounds = 1000 },
+		`no rows of the split "test"`:               func(i *eval.Improving) { i.Data.Rows = i.Data.Rows[:1] },
+		"two prompts of the pipeline are named":     func(i *eval.Improving) { i.Program = stone.Seq("both", i.Program, other()) },
 	} {
 		i := p.improving(t, p.byAgent, 8)
 		change(&i)

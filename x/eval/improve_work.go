@@ -64,7 +64,7 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	w.USD, w.perCase = usd, usd/float64(len(w.dev.ids))
 	w.pool = []*version{{w.texts, attempts}}
 	if n := len(w.dev.ids) - len(w.scored(w.pool[0])); 2*n > len(w.dev.ids) {
-		return fmt.Errorf("%d of %d cases of dev have no score, since providers or scorers failed: find out why, and run improve again", n, len(w.dev.ids))
+		return fmt.Errorf("%d of %d cases of dev have no score, since providers or scorers failed: fix the failures, and run improve again", n, len(w.dev.ids))
 	}
 	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0], w.pool[0]).Mean)))
 	_, err = stone.Step(ctx, "starts", len(w.test.ids), func(ctx context.Context, _ int) (bool, error) {
@@ -332,7 +332,7 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	case text == strings.TrimSpace(parent.texts[name]):
 		return "", "no proposal: the prompt would stay as it is", nil
 	case len(text) > maxPrompt:
-		return "", fmt.Sprintf("no proposal: the new prompt has %d bytes, at most %d are taken", len(text), maxPrompt), nil
+		return "", fmt.Sprintf("no proposal: the new prompt has %d bytes, at most %d are allowed", len(text), maxPrompt), nil
 	}
 	return text, p.Why, nil
 }

@@ -43,9 +43,9 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	}
 	switch {
 	case strings.TrimSpace(rubric) == "":
-		return Scorer{}, errors.New("the judge has no rubric: give it as judge:TEXT or judge:@FILE")
+		return Scorer{}, errors.New("the judge has no rubric: set it with judge:TEXT or judge:@FILE")
 	case app == nil:
-		return Scorer{}, errors.New("a judge is a capability with the intent eval/grade: configure one in .stone/stone.edn")
+		return Scorer{}, errors.New("no capability with the intent eval/grade is configured, which a judge needs: add one to .stone/stone.edn")
 	}
 	first, second := dag.NewType[graded]("eval/graded"), dag.NewType[graded]("eval/graded-turned")
 	if s.kind == "judge" {

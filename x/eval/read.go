@@ -198,7 +198,7 @@ func (s scorerSpec) got(c Case) (json.RawMessage, error) {
 	v := c.Output
 	if s.node != "" {
 		if v = c.Nodes[s.node]; v == nil {
-			return nil, fmt.Errorf("the pipeline made no node of type %q", s.node)
+			return nil, fmt.Errorf("the pipeline produced no node of type %q", s.node)
 		}
 	}
 	return lookup(v, s.of)

@@ -157,7 +157,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	r := csv.NewReader(f)
 	header, err := r.Read()
 	if err != nil {
-		return nil, errors.New("the first line has to name the columns")
+		return nil, errors.New("the first line must name the columns")
 	}
 	at := map[string]int{}
 	for i, name := range header {
@@ -174,7 +174,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 			cells, err := r.Read()
 			miscounted := errors.Is(err, csv.ErrFieldCount)
 			if miscounted {
-				err = fmt.Errorf("%d columns, and the header names %d", len(cells), len(header))
+				err = fmt.Errorf("%d columns, but the header has %d", len(cells), len(header))
 			}
 			if err == io.EOF || !yield(numbered{record{at, cells}, n}, err) || err != nil && !miscounted {
 				return

@@ -79,7 +79,7 @@ func scoring(name, node string, fn func(context.Context, Case) (Score, error), o
 
 func (s Score) judged() Score {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-		return Score{Verdict: errored, Reason: "the score is no number"}
+		return Score{Verdict: errored, Reason: "the score is not a number"}
 	}
 	if s.Verdict == "" {
 		s.Verdict = wrong

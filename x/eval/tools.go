@@ -27,7 +27,7 @@ func (c Case) called(node string) (calls []toolCall, err error) {
 			continue
 		}
 		if found {
-			return nil, errors.New("several nodes have a conversation: name one in the field node of the scorer")
+			return nil, errors.New("several nodes have a conversation: name one in the scorer's field node")
 		}
 		found = true
 		for _, m := range content.Conversation {
@@ -37,7 +37,7 @@ func (c Case) called(node string) (calls []toolCall, err error) {
 		}
 	}
 	if !found {
-		return nil, errors.New("no node has a conversation: tool calls are scored of agents")
+		return nil, errors.New("no node has a conversation: only the tool calls of agents can be scored")
 	}
 	return calls, nil
 }

@@ -75,7 +75,7 @@ func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, e
 	case n < 2 || n > maxTuned:
 		return stone.Ashlar{}, fmt.Errorf("%d candidates: want 2 to %d", n, maxTuned)
 	case !(t.USDPerCase > 0):
-		return stone.Ashlar{}, errors.New("the cost of a case is not limited: set the mean cost of an answer in USD")
+		return stone.Ashlar{}, errors.New("the cost of a case is unlimited: set the mean cost of an answer in USD")
 	case t.Call == "" || t.Alone == nil:
 		return stone.Ashlar{}, errors.New("a tuning needs Call and Alone")
 	}
@@ -199,7 +199,7 @@ func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 		}
 	}
 	if c.left = len(missing) - len(kept); len(kept) == 0 {
-		return nil, errors.New("in every case an answer or its score is missing: evaluate the plan to see why")
+		return nil, errors.New("every case lacks an answer or a score: evaluate the plan to see why")
 	}
 	c.clusters = e.clusters(kept)
 	for _, tries := range all {

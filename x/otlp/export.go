@@ -138,7 +138,7 @@ func endpoint(base string, exact bool) (*url.URL, error) {
 		return nil, errors.New("the URL cannot be read: " + want) // err would show the whole URL
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is not a URL of a collector: %s", plain(u), want)
+		return nil, fmt.Errorf("%q is not the URL of a collector: %s", plain(u), want)
 	}
 	if !exact && !strings.HasSuffix(u.Path, path) {
 		u = u.JoinPath(path)

@@ -218,12 +218,12 @@ func (s *sender) taken(r reply) (rejected int, err error) {
 	switch {
 	case r.protobuf:
 		if rejected, message, err = readResponse(r.body); err != nil {
-			return 0, fmt.Errorf("the answer of the collector at %s cannot be read: %w", plain(s.url), err)
+			return 0, fmt.Errorf("the response of the collector at %s cannot be read: %w", plain(s.url), err)
 		}
 	case len(bytes.TrimSpace(r.body)) == 0:
 		return 0, nil
 	case json.Unmarshal(r.body, &answer) != nil:
-		return 0, fmt.Errorf("%s answers with status %d, but not as a collector: is it the OTLP/HTTP port (4318)?", plain(s.url), r.status)
+		return 0, fmt.Errorf("%s answered with status %d, but not like a collector: is this the OTLP/HTTP port (4318)?", plain(s.url), r.status)
 	default:
 		message = answer.PartialSuccess.ErrorMessage
 		if count := answer.PartialSuccess.RejectedSpans; len(count) > 0 && string(count) != "null" {
@@ -256,7 +256,7 @@ func (s *sender) refused(r reply, more string) error {
 	if message = s.quiet(message); message != "" {
 		message = ": " + message
 	}
-	return fmt.Errorf("the collector at %s answers with status %d %s%s%s", plain(s.url), r.status,
+	return fmt.Errorf("the collector at %s answered with status %d %s%s%s", plain(s.url), r.status,
 		http.StatusText(r.status), message, more)
 }
 

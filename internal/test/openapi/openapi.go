@@ -34,11 +34,11 @@ func Generate(root string) ([]byte, error) {
 		paths[path][strings.ToLower(method)] = d.operation(path, op)
 	}
 	hook := object{"post": object{
-		"operationId": "receiveNotice", "tags": []string{"webhooks"}, "summary": "A run has ended, or asks something",
-		"description": "Signed as Standard Webhooks 1.0 says. What is not answered with 2xx is sent again with the same webhook-id.",
+		"operationId": "receiveNotice", "tags": []string{"webhooks"}, "summary": "A run has ended, or is asking a question",
+		"description": "The request is signed as in Standard Webhooks 1.0. Without a 2xx response, it is sent again with the same webhook-id.",
 		"security":    []object{},
 		"requestBody": object{"required": true, "content": d.content(body{"application/json", api.Notice{}})},
-		"responses":   object{"2XX": object{"description": "The notice has arrived."}, "4XX": object{"description": "It has not: it is sent again later."}},
+		"responses":   object{"2XX": object{"description": "The notice was accepted."}, "4XX": object{"description": "The notice was not accepted, and is sent again later."}},
 	}}
 	problems := object{}
 	for status, p := range failures {
@@ -60,14 +60,14 @@ func Generate(root string) ([]byte, error) {
 			"title": "Stone", "version": "1", "description": "Published pipelines, with durable runs.",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
-		"servers":  []object{{"url": "/", "description": "The server of this document."}},
+		"servers":  []object{{"url": "/", "description": "The server that returned this document."}},
 		"tags":     tags,
 		"paths":    paths,
 		"webhooks": object{"notice": hook},
 		"security": []object{{"token": []string{}}, {}},
 		"components": object{
 			"schemas": d.schemas, "responses": problems,
-			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "A token of stone token create. A server that was started with --insecure wants none."}},
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "A token created with stone token create. A server started with --insecure requires none."}},
 		},
 	}, "", " ")
 }

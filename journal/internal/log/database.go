@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -81,7 +81,7 @@ type Reader interface {
 	// Named returns up to limit visible runs (see Visible) whose IDs begin with prefix, ordered by ID.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
 	// Spent returns the recorded spending of the budget and period in k.
-	Spent(ctx context.Context, k flight.Key) (budget.Amount, error)
+	Spent(ctx context.Context, k fleet.Key) (budget.Amount, error)
 	// Rows returns the selected records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
 	// Reusable returns the records with the given Reuse, oldest first. If from is not 0, it returns only records of the run from.
@@ -144,7 +144,7 @@ type Tx interface {
 	// Label replaces the labels by which Runs selects a run. They are stored in the form that Column returns.
 	Label(run int64, labels map[string]string) error
 	// Spend adds more to the recorded spending of a budget, which never falls below zero. Removing a run does not change it.
-	Spend(k flight.Key, more budget.Amount) error
+	Spend(k fleet.Key, more budget.Amount) error
 	// ForgetSpending removes the spending of old periods: those that began more than kept days before the latest day before today
 	// that has any spending. A clock that is temporarily years ahead therefore removes nothing.
 	ForgetSpending(today, kept int64) error

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -40,7 +40,7 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	flight    flight.Flight // budgets shared by several runs
+	fleet     fleet.Budgets // budgets shared by several runs
 	day       int64         // day on which the writer last removed old spending
 
 	mu     sync.Mutex

@@ -237,7 +237,7 @@ func (j *Journal) Release(id string) error {
 	}
 	lost := r.acquired && !r.held.Load()
 	if r.acquired = false; !r.held.Load() {
-		j.flight.Leave(id, false)
+		j.fleet.Leave(id, false)
 		if delete(j.runs, id); lost {
 			if len(j.losses) >= mostLosses {
 				clear(j.losses) // too many to remember: start counting again
@@ -267,7 +267,7 @@ func (j *Journal) Release(id string) error {
 // left drops a run that this Journal has released. If waits is set, the run may be waiting for a batch, so its requests stay in
 // flight.
 func (j *Journal) left(r *run, waits bool) {
-	j.flight.Leave(r.id, waits)
+	j.fleet.Leave(r.id, waits)
 	r.endTenure(j.notHeld(r.id))
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
@@ -80,7 +80,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 // the run are durable.
 func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	x := &write{run: r, intent: i}
-	if !queued || i.Declared != nil || i.claim != (flight.Claim{}) {
+	if !queued || i.Declared != nil || i.claim != (fleet.Claim{}) {
 		return j.out.write(x)
 	}
 	return j.queue(x)
@@ -110,7 +110,7 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	if known {
 		return j.attempted(r, key, used, cause)
 	}
-	j.flight.Lose(r.id, key.Digest, record.Declared(ctx))
+	j.fleet.Lose(r.id, key.Digest, record.Declared(ctx))
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -58,12 +58,12 @@ type intent struct {
 	Declared *budget.Amount `json:"declared,omitempty"` // declared cost; nil if none
 
 	text  []byte // the intent as JSON
-	claim flight.Claim
+	claim fleet.Claim
 	again bool // the step has started before
 }
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {
-	i := &intent{digest: key.Digest, claim: flight.Claimed(ctx), Path: key.Path, Kind: key.Kind, Name: key.Name}
+	i := &intent{digest: key.Digest, claim: fleet.Claimed(ctx), Path: key.Path, Kind: key.Kind, Name: key.Name}
 	if amount := record.Declared(ctx); amount != (budget.Amount{}) {
 		i.Declared = &amount
 	}

@@ -95,7 +95,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 		return err
 	}
 	r.stopLoading()
-	j.flight.Leave(info.ID, false)
+	j.fleet.Leave(info.ID, false)
 	term := j.term(r.id)
 	r.mu.Lock()
 	fresh, opens := r.fresh, r.fresh && r.outer == nil && record.Begins(ctx)

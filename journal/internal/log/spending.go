@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -21,10 +21,10 @@ import (
 // admit refuses an intent if the run's budgets cannot pay for the step.
 func (t *transaction) admit(r *run, i *intent) (refused, err error) {
 	of := r.budgets()
-	if len(of) == 0 || i.claim == (flight.Claim{}) {
+	if len(of) == 0 || i.claim == (fleet.Claim{}) {
 		return nil, nil
 	}
-	refused, err = t.j.flight.Admit(within{t}, flight.Start{Run: r.id, Step: i.digest, Of: of, Claim: i.claim, Again: i.again}, t.j.now())
+	refused, err = t.j.fleet.Admit(within{t}, fleet.Start{Run: r.id, Step: i.digest, Of: of, Claim: i.claim, Again: i.again}, t.j.now())
 	if err == nil && refused == nil {
 		t.admitted = append(t.admitted, ended{r.id, i.digest})
 	}
@@ -37,11 +37,11 @@ type ended struct {
 	step dag.ID
 }
 
-// within is a [flight.Reader] that reads within a transaction and caches what it has read. Spending that the transaction adds is
+// within is a [fleet.Reader] that reads within a transaction and caches what it has read. Spending that the transaction adds is
 // written at its end; until then it counts as in flight.
 type within struct{ *transaction }
 
-func (t within) Spent(k flight.Key) (sum budget.Amount, err error) {
+func (t within) Spent(k fleet.Key) (sum budget.Amount, err error) {
 	k.Account = Column(k.Account)
 	sum, known := t.sums[k]
 	if known {
@@ -51,7 +51,7 @@ func (t within) Spent(k flight.Key) (sum budget.Amount, err error) {
 		return sum, err
 	}
 	if t.sums == nil {
-		t.sums = map[flight.Key]budget.Amount{}
+		t.sums = map[fleet.Key]budget.Amount{}
 	}
 	t.sums[k] = sum
 	return sum, nil
@@ -93,7 +93,7 @@ func (j *Journal) estimates(open []*Outstanding, b budget.Shared) (map[string]bu
 // waiting for a batch stays in flight.
 func (t *transaction) end(p *part, step dag.ID, why error) {
 	if why == nil || !errors.Is(why, kind.Waiting) {
-		p.paid.Roundtrips += t.j.flight.Most(p.run.id, step).Roundtrips
+		p.paid.Roundtrips += t.j.fleet.Most(p.run.id, step).Roundtrips
 	} else if _, batched := fault.Sent(why); batched {
 		return
 	}
@@ -103,14 +103,14 @@ func (t *transaction) end(p *part, step dag.ID, why error) {
 // spend adds the cost of the appended rows to the spending of their accounts and budgets. This is the last change in a
 // transaction, and all processes make these changes in the same order, to avoid deadlocks.
 func (t *transaction) spend() error {
-	now, all := t.j.now(), map[flight.Key]budget.Amount{}
+	now, all := t.j.now(), map[fleet.Key]budget.Amount{}
 	for _, p := range t.parts {
 		if p.paid == (budget.Amount{}) {
 			continue
 		}
-		keys := map[flight.Key]bool{}
+		keys := map[fleet.Key]bool{}
 		for _, b := range p.run.payers() {
-			k := flight.KeyOf(b, now)
+			k := fleet.KeyOf(b, now)
 			k.Account = Column(k.Account)
 			if keys[k] {
 				continue
@@ -124,33 +124,33 @@ func (t *transaction) spend() error {
 	if len(all) == 0 {
 		return nil
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b flight.Key) int { return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Day, b.Day)) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b fleet.Key) int { return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Day, b.Day)) }) {
 		if err := t.Spend(k, all[k]); err != nil {
 			return err
 		}
 	}
-	today := flight.DayOf(now)
+	today := fleet.DayOf(now)
 	if t.j.day == today {
 		return nil
 	}
 	t.j.day = today
-	return t.ForgetSpending(today, flight.Kept)
+	return t.ForgetSpending(today, fleet.Kept)
 }
 
 // Balance implements [journal.Journal].
 func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
-	bal, err := j.flight.Balance(reads{ctx, j}, named([]budget.Shared{b})[0], at)
+	bal, err := j.fleet.Balance(reads{ctx, j}, named([]budget.Shared{b})[0], at)
 	bal.Shared = b
 	return bal, j.data.Explain(err)
 }
 
-// reads is a [flight.Reader] that reads outside of transactions.
+// reads is a [fleet.Reader] that reads outside of transactions.
 type reads struct {
 	ctx context.Context
 	*Journal
 }
 
-func (r reads) Spent(k flight.Key) (budget.Amount, error) {
+func (r reads) Spent(k fleet.Key) (budget.Amount, error) {
 	k.Account = Column(k.Account)
 	return r.data.Spent(r.ctx, k)
 }

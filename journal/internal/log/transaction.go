@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -22,11 +22,11 @@ type transaction struct {
 	parts    []*part
 	rows     []*Row // rows to append
 	since    []*write
-	careful  bool                         // find out which run was lost
-	sums     map[flight.Key]budget.Amount // spending that was read
-	open     []*Outstanding               // open batches that were read
-	admitted []ended                      // steps that start in this transaction
-	over     []ended                      // steps that are no longer in flight
+	careful  bool                        // find out which run was lost
+	sums     map[fleet.Key]budget.Amount // spending that was read
+	open     []*Outstanding              // open batches that were read
+	admitted []ended                     // steps that start in this transaction
+	over     []ended                     // steps that are no longer in flight
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -394,7 +394,7 @@ func (t *transaction) finish(ok bool) {
 		landed = t.admitted
 	}
 	for _, s := range landed {
-		t.j.flight.End(s.run, s.step)
+		t.j.fleet.End(s.run, s.step)
 	}
 	for _, p := range t.parts {
 		if p.now != nil {

@@ -68,7 +68,7 @@ func TestImprove(t *testing.T) {
 		stdout, stderr string
 	}{
 		{improve, 2, "", "--by is missing: name a capability"},
-		{improve + " --by llm/largo", 2, "", "llm/largo, which is to revise, is not configured: did you mean llm/large?"},
+		{improve + " --by llm/largo", 2, "", "llm/largo, which should revise the prompts, is not configured: did you mean llm/large?"},
 		{improve + " --by llm/large --prompt llm/sorts", 2, "", `no prompt "llm/sorts" to revise; it has llm/sort: did you mean`},
 		{improve + " --by llm/large --rounds 0", 2, "", "--rounds 0: want 1 or more"},
 		{strings.Replace(improve, "--out new", "--out rows.jsonl", 1) + " --by llm/large", 2, "", "--out rows.jsonl is a file"},

@@ -1,9 +1,9 @@
-// Package flight checks budgets that are shared by several runs. A paid step can start only if the budget covers its estimated
+// Package fleet checks budgets that several runs share. A paid step can start only if the budget covers its estimated
 // cost in addition to the period's recorded costs, the outstanding batches, and the steps that this process has in flight.
 // Reservations in the database would also cover the steps that other processes have in flight, which is only a few seconds of
 // work. But they would need a row for each running step, a lock order, and a rule for every way in which a process, a batch or a
 // run can end.
-package flight
+package fleet
 
 import (
 	"context"
@@ -69,9 +69,9 @@ func Claimed(ctx context.Context) (c Claim) {
 	return c
 }
 
-// Flight tracks the steps that this process has in flight. The zero Flight is empty and ready to use. It is safe for concurrent
+// Budgets tracks the steps that this process has in flight. The zero Budgets is empty and ready to use. It is safe for concurrent
 // use.
-type Flight struct {
+type Budgets struct {
 	mu    sync.Mutex
 	steps map[place]flying
 	of    map[string]map[string]*sum // amounts in flight, by account and run
@@ -102,7 +102,7 @@ const noting = time.Minute
 
 // Admit counts a step as in flight, unless a budget cannot pay for it: then refused names the budget. A batch request that has
 // started before was checked at its first start, and is not refused any more.
-func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error) {
+func (f *Budgets) Admit(from Reader, s Start, now time.Time) (refused, err error) {
 	for _, b := range s.Of {
 		if s.Batched && s.Again {
 			break
@@ -132,7 +132,7 @@ func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error)
 }
 
 // count adds to the amount and the number of steps that a run has in flight. The caller must hold f.mu.
-func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
+func (f *Budgets) count(run string, s flying, amount budget.Amount, steps int) {
 	for _, account := range s.accounts {
 		if f.of[account] == nil {
 			f.of[account] = map[string]*sum{}
@@ -153,7 +153,7 @@ func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 
 // End stops counting a step as in flight. It is called when the step's cost has been recorded, or if the step has no cost. It
 // returns the amount that was in flight.
-func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
+func (f *Budgets) End(run string, step dag.ID) (most budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.steps[place{run, step}]
@@ -172,7 +172,7 @@ func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 
 // Lose ends a step whose cost is unknown. The step's estimate stays in flight until the run leaves this process and records the
 // estimate.
-func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
+func (f *Budgets) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.steps[place{run, step}]
@@ -186,7 +186,7 @@ func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
 }
 
 // Most returns the amount that a step has in flight.
-func (f *Flight) Most(run string, step dag.ID) budget.Amount {
+func (f *Budgets) Most(run string, step dag.ID) budget.Amount {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.steps[place{run, step}].most
@@ -194,7 +194,7 @@ func (f *Flight) Most(run string, step dag.ID) budget.Amount {
 
 // Leave ends all steps of a run that leaves this process. If the run is waiting, its batch requests stay in flight until their
 // batches have been recorded.
-func (f *Flight) Leave(run string, waits bool) {
+func (f *Budgets) Leave(run string, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for at := range f.steps {
@@ -215,7 +215,7 @@ func (f *Flight) Leave(run string, waits bool) {
 }
 
 // Balance returns the balance of a budget in the period that contains at.
-func (f *Flight) Balance(from Reader, b budget.Shared, at time.Time) (bal budget.Balance, err error) {
+func (f *Budgets) Balance(from Reader, b budget.Shared, at time.Time) (bal budget.Balance, err error) {
 	bal.Shared = b
 	_, bal.Renews = b.Per.Bounds(at)
 	key := KeyOf(b, at)

@@ -1,4 +1,4 @@
-package flight_test
+package fleet_test
 
 import (
 	"bufio"

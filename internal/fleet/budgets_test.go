@@ -1,4 +1,4 @@
-package flight_test
+package fleet_test
 
 import (
 	"errors"
@@ -8,16 +8,16 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/fleet"
 )
 
-// sums is a [flight.Reader].
+// sums is a [fleet.Reader].
 type sums struct {
 	spent       float64
 	outstanding map[string]budget.Amount
 }
 
-func (s *sums) Spent(flight.Key) (budget.Amount, error) { return budget.Amount{USD: s.spent}, nil }
+func (s *sums) Spent(fleet.Key) (budget.Amount, error) { return budget.Amount{USD: s.spent}, nil }
 func (s *sums) Outstanding(budget.Shared) (map[string]budget.Amount, error) {
 	return s.outstanding, nil
 }
@@ -26,13 +26,13 @@ func (s *sums) Outstanding(budget.Shared) (map[string]budget.Amount, error) {
 // asks for besides counts as well. A request that was asked for before is never refused.
 func TestOutstanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flight.Flight
+		var f fleet.Budgets
 		from := &sums{outstanding: map[string]budget.Amount{"other": {USD: 2}}}
 		b := budget.Shared{Name: "b", Limits: budget.Limits{USD: new(10.0)}}
 		start := func(run string, n byte, usd float64, batched, again bool) (refused bool) {
 			t.Helper()
-			claim := flight.Claim{Quote: budget.Fixed(budget.Amount{USD: usd}), Batched: batched}
-			no, err := f.Admit(from, flight.Start{Run: run, Step: dag.ID{n}, Of: []budget.Shared{b}, Claim: claim, Again: again}, time.Now())
+			claim := fleet.Claim{Quote: budget.Fixed(budget.Amount{USD: usd}), Batched: batched}
+			no, err := f.Admit(from, fleet.Start{Run: run, Step: dag.ID{n}, Of: []budget.Shared{b}, Claim: claim, Again: again}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +83,11 @@ func TestOutstanding(t *testing.T) {
 
 // A claim below zero leaves no room that was not there, neither while its step runs nor after it.
 func TestNegativeClaim(t *testing.T) {
-	var f flight.Flight
+	var f fleet.Budgets
 	from := &sums{}
 	b := budget.Shared{Name: "b", Limits: budget.Limits{USD: new(10.0)}}
 	for n, usd := range []float64{2, -5} {
-		start := flight.Start{Run: "r", Step: dag.ID{byte(n)}, Of: []budget.Shared{b}, Claim: flight.Claim{Quote: budget.Fixed(budget.Amount{USD: usd})}}
+		start := fleet.Start{Run: "r", Step: dag.ID{byte(n)}, Of: []budget.Shared{b}, Claim: fleet.Claim{Quote: budget.Fixed(budget.Amount{USD: usd})}}
 		if refused, err := f.Admit(from, start, time.Now()); refused != nil || err != nil {
 			t.Fatal(refused, err)
 		}
