@@ -237,7 +237,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
 		return failed("%w", err)
 	case there && k.resume == "" && !(before.State == journal.Interrupted && bytes.Equal(before.Source, r.opts.Source)):
-		return fmt.Errorf("--id: run %s exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
+		return fmt.Errorf("--id: run %s already exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
 	case there && k.cancel && slices.Contains([]journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Damaged}, before.State):
 		return failed("%w", &journal.StateError{Run: r.id, State: before.State})
 	case there && before.State == journal.Interrupted && !k.check:

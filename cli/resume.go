@@ -155,7 +155,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		return err
 	}
 	if others > 0 && !check {
-		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
+		a.complain("%s can be continued by the programs that started them", text.Plural(others, "other run"))
 	}
 	if len(left) == 0 && check {
 		a.complain("no run is waiting or interrupted")
