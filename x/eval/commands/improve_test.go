@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli_test
+package commands_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/eval/commands"
 )
 
 // A prompt of a configuration is revised by a model, tested, accepted and written; the run is repeated and resumed for
@@ -34,7 +35,8 @@ func TestImprove(t *testing.T) {
 		return script.Text("bug")
 	}))
 	defer server.Close()
-	inProject(t, "{}")
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", t.TempDir())
 	t.Setenv("STONE_DB", filepath.Join(t.TempDir(), "stone.db"))
 	t.Setenv("STONE_TRUST", "1")
 	var rows strings.Builder
@@ -56,7 +58,7 @@ func TestImprove(t *testing.T) {
 	t.Setenv("NO_KEY", "secret")
 	run := func(args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
-		code = cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+		code = cli.Run(t.Context(), cli.Config{Parts: []cli.Part{commands.Part}, Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 		return code, out.String(), errs.String()
 	}
 	improve := "eval improve sort.edn --config stone.edn --data rows.jsonl --score exact --out new"
