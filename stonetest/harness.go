@@ -220,7 +220,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	done := make(chan result, 1)
 	go func() {
 		// The error of a run in which a stub has called t.FailNow.
-		r := result{err: errors.New("a step ended its goroutine: use t.Error in stubs, not t.Fatal")}
+		r := result{err: errors.New("a step called runtime.Goexit: use t.Error in stubs, not t.Fatal")}
 		defer func() { done <- r }()
 		r.Result, r.err = stone.Run(ctx, p, cfg)
 	}()

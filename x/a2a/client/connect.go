@@ -171,7 +171,7 @@ func (b *bounded) Close() error {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the agent answers with more than %d bytes", b.most)
+		return 0, fmt.Errorf("the agent's answer has more than %d bytes", b.most)
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

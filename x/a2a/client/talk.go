@@ -299,7 +299,7 @@ func (t *talk) listen(ctx context.Context) error {
 			status = e.Status
 		case *sdk.TaskArtifactUpdateEvent:
 			if t.out.update(e); t.out.size > t.cfg.MaxBody {
-				return failed("the agent answers with more than %d bytes", t.cfg.MaxBody)
+				return failed("the agent's answer has more than %d bytes", t.cfg.MaxBody)
 			}
 		case *sdk.TaskStatusUpdateEvent:
 			status = e.Status
