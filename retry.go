@@ -108,7 +108,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		r := result{err: Fail(kind.Panic, "the body ended its goroutine")}
+		r := result{err: Fail(kind.Panic, "the body called runtime.Goexit")}
 		defer func() { done <- r }()
 		r.n, r.err = own.call(d)
 	}()

@@ -438,7 +438,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		a := answer{err: errors.New("the frontend ended its goroutine")}
+		a := answer{err: errors.New("the frontend called runtime.Goexit")}
 		defer func() {
 			if p := recover(); p != nil {
 				a.err = stone.Fail(kind.Panic, "the frontend panicked: %v", p)
