@@ -81,12 +81,12 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	finished := t.lanes[:0]
 	lost, why := 0, ""
 	for i, lane := range t.lanes {
-		if lane.Len() == 0 { // The run is over or the body ended its goroutine.
+		if lane.Len() == 0 { // The run is over or the body called runtime.Goexit.
 			if f.over() != nil {
 				continue
 			}
 			t.lost[i] = true
-			lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane ended its goroutine")), i, len(starts))
+			lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane called runtime.Goexit")), i, len(starts))
 		}
 		if t.lost[i] {
 			if lost++; lost == 1 {

@@ -127,7 +127,7 @@ func (w *flowing) run(i int) {
 	returned := false
 	defer func() {
 		if !returned {
-			out = step.fail(w.startOf(i), Fail(kind.Panic, "the step ended its goroutine"))
+			out = step.fail(w.startOf(i), Fail(kind.Panic, "the step called runtime.Goexit"))
 		}
 		w.finish(i, out)
 	}()

@@ -204,7 +204,7 @@ func TestFlowGoexit(t *testing.T) {
 	if f := wantKind(t, err, kind.Panic); f.Path != "f/x" {
 		t.Errorf("failed at %s, want f/x", f.Path)
 	}
-	wantShow(t, result.DAG, `a "a"`, `failure {"kind":"panic","reason":"the step ended its goroutine"}`)
+	wantShow(t, result.DAG, `a "a"`, `failure {"kind":"panic","reason":"the step called runtime.Goexit"}`)
 }
 
 // An abandoned attempt cannot continue the step.

@@ -147,7 +147,7 @@ func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from
 			continue
 		}
 		slots <- struct{}{}
-		errs[i-from] = failure(kind.Panic, nil, "the tool %q ended its goroutine", c.Reply.ToolCalls[i].Name)
+		errs[i-from] = failure(kind.Panic, nil, "the tool %q called runtime.Goexit", c.Reply.ToolCalls[i].Name)
 		wait.Go(func() {
 			defer func() { <-slots }()
 			outcomes[i], errs[i-from] = r.call(ctx, c, i)

@@ -35,7 +35,7 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	}
 	n := s.Dispatch.Agreeing()
 	if len(r.candidates) < n {
-		r.fault("no-candidate", "an agreement asks %d candidates at once, but the call has %d: add candidates", n, len(r.candidates)).Queried = s.Intent
+		r.fault("no-candidate", "an agreement calls %d candidates at once, but the call has only %d: add candidates", n, len(r.candidates)).Queried = s.Intent
 		return
 	}
 	for _, c := range r.candidates[:n] {

@@ -109,8 +109,8 @@ func TestAgreementIsValidated(t *testing.T) {
 		cap      string
 		want     string
 	}{
-		{agreement("a"), "", "no-candidate: an agreement asks 2 candidates at once, but the call has 1: add candidates"},
-		{agreement("a", "b"), "a", "no-candidate: an agreement asks 2 candidates at once, but the call has 1: add candidates"},
+		{agreement("a"), "", "no-candidate: an agreement calls 2 candidates at once, but the call has only 1: add candidates"},
+		{agreement("a", "b"), "a", "no-candidate: an agreement calls 2 candidates at once, but the call has only 1: add candidates"},
 		{agreement("a", "x", "b"), "", "no-candidate: x cannot agree: cap/not-found"},
 		{agree(1, "", agreement("a", "b")), "", "bad-option: agree.first is 1: want at least 2"},
 		{agree(2, "", caps("a", "b")), "", "bad-option: agree needs the strategy agreement: set the strategy, or remove agree"},

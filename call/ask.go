@@ -250,7 +250,7 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		r := result{err: &Error{Type: reasons.InvokeFailed, Message: e.ID + " ended its goroutine"}}
+		r := result{err: &Error{Type: reasons.InvokeFailed, Message: e.ID + " called runtime.Goexit"}}
 		defer func() { done <- r }()
 		r.reply, r.err = e.call(ctx, req)
 	}()

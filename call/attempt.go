@@ -97,7 +97,7 @@ func (l *lane) run() error {
 // start runs the lane in a goroutine. It calls ended exactly once, even after a panic.
 func (l *lane) start(ended func(error)) {
 	go func() {
-		err := errors.New("a check or a planner ended its goroutine")
+		err := errors.New("a check or a planner called runtime.Goexit")
 		defer func() {
 			if p := recover(); p != nil {
 				err = stone.Fail(kind.Panic, "panicked: %v %s", p, at(panics.Place()))

@@ -30,7 +30,7 @@ func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 	}
 	switch n := len(t.Candidates); {
 	case single:
-		err = errors.New("it asks one capability: name at least two candidates")
+		err = errors.New("it names only one capability: name at least two candidates")
 	case s.Dispatch.Strategy != "" && s.Dispatch.Strategy != Cascade:
 		err = fmt.Errorf("its strategy is %s: only a cascade has an order", s.Dispatch.Strategy)
 	case n == 0:
@@ -44,7 +44,7 @@ func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 	case s.Dispatch.AllowFailure:
 		err = errors.New("it has allow-failure?, so the plan decides what follows when all candidates are rejected: remove it")
 	case s.Dispatch.Repair != nil || e.sameCapMax > 0:
-		err = errors.New("a low answer is repaired or asked for again: remove repair, and set same-cap-max to 0")
+		err = errors.New("a low-scoring answer is repaired or retried: remove repair, and set same-cap-max to 0")
 	case e.judge.on && (e.judge.veto || e.judge.canary < 1):
 		err = errors.New("its judge has a veto or a canary below 1: want a score for every answer")
 	case e.fallbackMax >= 0 && e.fallbackMax < n-1:

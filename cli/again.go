@@ -36,7 +36,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		paths = append(paths, path)
 	}
 	if lost && len(lanes) == 0 {
-		return nil, fmt.Errorf("--lost: run %s has lost no lanes", info.ID)
+		return nil, fmt.Errorf("--lost: run %s has no lost lanes", info.ID)
 	}
 	for _, l := range lanes {
 		if lost && !slices.Contains(paths, l.Path) {

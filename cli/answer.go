@@ -81,7 +81,7 @@ func (a *app) asksNothing(s *store, info journal.RunInfo) string {
 	if info.State == journal.Answered {
 		return fmt.Sprintf("run %s has no open question; to continue: %s", info.ID, a.command(s, "resume", info.ID))
 	}
-	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)
+	return fmt.Sprintf("run %s has no question: it is %s", info.ID, info.State)
 }
 
 // An asked is an open question with its number. All questions of a run, answered or
@@ -126,7 +126,7 @@ func (a *app) printAsking(ctx context.Context, s *store) error {
 		}
 	}
 	if none {
-		a.complain("no run in %s asks a question", s.file)
+		a.complain("no run in %s has an open question", s.file)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (a *app) quietFlag(f *pflag.FlagSet) {
 }
 
 func (a *app) graceFlag(f *pflag.FlagSet) {
-	f.DurationVar(&a.grace, "grace", 30*time.Second, "how long running steps may take to finish after SIGTERM, such as `90s`")
+	f.DurationVar(&a.grace, "grace", 30*time.Second, "give running steps this long to finish after SIGTERM, such as `90s`")
 }
 
 func (a *app) tokensFlag(f *pflag.FlagSet) {
@@ -107,7 +107,7 @@ type pieces struct{ stream, partial bool }
 
 func (p *pieces) describe(f *pflag.FlagSet, last string) {
 	f.BoolVar(&p.stream, "stream", false, "print pieces of answers as they arrive, one per line; a line \"retracted\" voids the earlier pieces of its path and source"+last)
-	f.BoolVar(&p.partial, "partial", false, "with --stream, also print what has arrived of answers in JSON, closed to a value, in lines \"partial\"")
+	f.BoolVar(&p.partial, "partial", false, "with --stream, also print partial JSON answers, completed to valid values, in lines \"partial\"")
 }
 
 func (p pieces) check() error {

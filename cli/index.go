@@ -39,7 +39,7 @@ func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 	f.Var(storeFlag{&flags.index, indexEnv}, "index", "use the index in `FILE`, or in a database: postgres://USER@HOST/NAME; overrides STONE_INDEX and .stone/index.db of the project")
 	noted(f, namesFile, "index")
 	noted(f, makesPipeline, "index")
-	f.BoolVar(&flags.words, "words", false, "rank by words alone, although an embedder is configured")
+	f.BoolVar(&flags.words, "words", false, "rank by words only, even if an embedder is configured")
 	a.jsonFlag(f, "the result as JSON")
 }
 
@@ -136,8 +136,8 @@ func (a *app) search(c *cobra.Command) {
 	f := c.Flags()
 	a.indexFlags(f, &flags)
 	f.IntVar(&flags.q.K, "k", 10, "print at most `N` passages, 1 to 100")
-	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
-	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
+	f.StringVar(&flags.q.Under, "under", "", "find only documents below `FOLDER`, or this one document")
+	f.StringArrayVar(&flags.where, "where", nil, "find only documents with the metadata `NAME=VALUE`, such as type=markdown; may be repeated")
 	a.configFlag(f)
 	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)

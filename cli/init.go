@@ -94,6 +94,6 @@ func (a *app) installSkill(c *cobra.Command) {
 		_, err = fmt.Fprintf(a.Stdout, "%s installed in %s\n", skill.Name, path)
 		return output(err)
 	}
-	c.Flags().BoolVar(&force, "force", false, "replace an existing installation, with all changes made to it")
+	c.Flags().BoolVar(&force, "force", false, "replace an existing installation, including changed files")
 	c.Flags().StringVar(&dir, "target-dir", "", "install below `DIR` in place of ~/.claude/skills")
 }

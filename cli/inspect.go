@@ -55,6 +55,6 @@ func (a *app) inspect(c *cobra.Command) {
 		return nil
 	})
 	f := c.Flags()
-	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
+	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT` of this machine; port 0 selects a free port")
 	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
 }

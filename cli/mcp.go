@@ -11,7 +11,7 @@ import (
 
 // modelsFlag adds the flag that allows models to answer questions.
 func modelsFlag(f *pflag.FlagSet, models *bool) {
-	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, also those that guard what it does")
+	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, even questions that guard the model's own actions")
 }
 
 func (a *app) mcp(c *cobra.Command) {

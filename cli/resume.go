@@ -57,11 +57,11 @@ func (a *app) resume(c *cobra.Command) {
 	}
 	f := c.Flags()
 	a.dbFlag(f)
-	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
-	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
-	f.Bool("check", false, "say whether the run could continue with the program as it is now, and do nothing; for CI")
-	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
-	f.Bool("lost", false, "do the lost lanes again, and what reads them")
+	f.Bool("no-wait", false, "for a run with --batch, check the batches once and do not wait for them")
+	f.Bool("force", false, "resume even if the pipeline changed; recorded steps are not repeated, new steps use the changed pipeline")
+	f.Bool("check", false, "only report whether the run could continue with the current program; for CI")
+	f.StringArray("again", nil, "repeat the recorded step or lane `STEP`, such as \"each[46]\", everything below it, and all steps that read its result; may be repeated")
+	f.Bool("lost", false, "repeat the lost lanes, and the steps that read them")
 	a.graceFlag(f)
 	budgetFlags(f, new(budget.Limits)) // run reads these flags
 	a.outputFlags(f, &flags)
@@ -155,7 +155,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		return err
 	}
 	if others > 0 && !check {
-		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
+		a.complain("%s can be continued by the programs that started them", text.Plural(others, "other run"))
 	}
 	if len(left) == 0 && check {
 		a.complain("no run is waiting or interrupted")

@@ -67,7 +67,7 @@ func (a *app) runs(c *cobra.Command) {
 	})
 	a.chooseFlags(&flags, c, "list")
 	a.jsonFlag(c.Flags(), "the runs as a JSON array")
-	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
+	c.Flags().StringVar(&flags.before, "before", "", "list the runs that follow `RUN`: the next page")
 	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // registering fails only for an unknown flag
 }
 

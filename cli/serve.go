@@ -46,15 +46,15 @@ func (a *app) serve(c *cobra.Command) {
 	f.String(packageFlag, "", "")
 	f.Lookup(packageFlag).Hidden = true
 	f.StringVar(&flags.address, "address", "127.0.0.1:8080", "listen on `HOST:PORT`")
-	f.BoolVar(&flags.insecure, "insecure", false, "without tokens, let everyone who reaches the address do everything")
+	f.BoolVar(&flags.insecure, "insecure", false, "require no tokens: everyone who can reach the address may do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
 	modelsFlag(f, &flags.models)
 	a.tokensFlag(f)
 	a.dbFlag(f)
 	flags.log = choice{"text", []string{"text", "json"}}
 	choiceFlag(c, &flags.log, "log", "the format of the lines on standard error")
-	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
-	f.BoolVar(&flags.design, "design", false, "also show the parts of the pages at /design, for people who change the pages")
+	f.DurationVar(&flags.wait, "wait", time.Minute, "at startup, wait this long for a database that does not answer, such as `30s`")
+	f.BoolVar(&flags.design, "design", false, "also show the page components at /design, for developers of the pages")
 	a.graceFlag(f)
 	a.trustFlag(f)
 	a.accessFlags(f)

@@ -103,8 +103,8 @@ func (a *app) payload(c *cobra.Command) {
 	var opts trace.PayloadOptions
 	c.RunE = func(_ *cobra.Command, args []string) error { return a.traces().RunPayload(args[0], opts) }
 	f := c.Flags()
-	f.StringVar(&opts.Ashlar, "ashlar", "", "only of the ashlar `NAME`")
-	f.Var(most(&opts.Turn), "turn", "only of the model's turn `N`")
+	f.StringVar(&opts.Ashlar, "ashlar", "", "show only requests of the ashlar `NAME`")
+	f.Var(most(&opts.Turn), "turn", "show only requests of the model's turn `N`")
 	f.BoolVar(&opts.Last, "last", false, "show the last match, not the first")
 }
 

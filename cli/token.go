@@ -41,17 +41,17 @@ func (a *app) createToken(c *cobra.Command) {
 	}
 	f := c.Flags()
 	a.tokensFlag(f)
-	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, force, grant, answer, act, scrape")
-	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
-	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
-	f.Var(most(&t.Limits.USD), "max-usd", "each run spends at most `USD` dollars")
-	f.Var(most(&t.USDADay), "max-usd-a-day", "all runs and requests of a day (UTC) together spend at most `USD` dollars")
-	f.Var(most(&t.Limits.Tokens), "max-tokens", "each run spends at most `N` tokens")
-	f.Var(most(&t.Minute), "per-minute", "at most `N` requests a minute")
-	f.Var(most(&t.Runs), "runs", "at most `N` runs at once")
-	f.Var(count(&t.Streams), "streams", "at most `N` streams, watched lists and waits at once; 100 by default")
-	f.BoolVar(&t.Interactive, "interactive", false, "its runs that say that a person waits go before others")
-	f.Var(&quantity[time.Duration]{&ttl, time.Second}, "ttl", "the token expires after this time, such as `720h`")
+	f.StringSliceVar(&t.Roles, "role", nil, "give the caller these `ROLES`: read, start, force, grant, answer, act, scrape")
+	f.StringVar(&t.Tenant, "tenant", "", "let the caller see only runs of this `TENANT`")
+	f.Var(&grant, "grant", "limit the caller's runs to this `EFFECT`")
+	f.Var(most(&t.Limits.USD), "max-usd", "limit each run to `USD` dollars")
+	f.Var(most(&t.USDADay), "max-usd-a-day", "limit all runs and requests of a day (UTC) together to `USD` dollars")
+	f.Var(most(&t.Limits.Tokens), "max-tokens", "limit each run to `N` tokens")
+	f.Var(most(&t.Minute), "per-minute", "allow at most `N` requests a minute")
+	f.Var(most(&t.Runs), "runs", "allow at most `N` runs at once")
+	f.Var(count(&t.Streams), "streams", "allow at most `N` streams, watched lists and waits at once; 100 by default")
+	f.BoolVar(&t.Interactive, "interactive", false, "serve the caller's runs for which a person is waiting before others")
+	f.Var(&quantity[time.Duration]{&ttl, time.Second}, "ttl", "let the token expire after this time, such as `720h`")
 }
 
 func (a *app) listTokens(c *cobra.Command) {

@@ -70,8 +70,8 @@ func (a *app) trust(c *cobra.Command) {
 		return a.addTrust(dir)
 	}
 	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
-	c.Flags().StringVar(&tools, "tools", "", "accept the tools of the MCP `SERVER` as they are defined now, after a run has refused a change")
-	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
+	c.Flags().StringVar(&tools, "tools", "", "accept the current tool definitions of the MCP `SERVER`, after a run has refused a change")
+	c.Flags().BoolVar(&remove, "remove", false, "stop trusting the project")
 }
 
 // quotedAll quotes the words of a command line for use in a shell.

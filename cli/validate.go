@@ -63,7 +63,7 @@ func (a *app) validate(c *cobra.Command) {
 	})
 	a.jsonFlag(c.Flags(), "the findings as a JSON array")
 	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
-	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
+	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: `JSON`, a text, or @FILE")
 }
 
 // promised reports whether a finding is about a missing input that the plan declares and the run will supply.
@@ -179,5 +179,5 @@ func (a *app) paths(c *cobra.Command) {
 		_, err := fmt.Fprintf(a.Stdout, "… and %s more\n", more)
 		return output(err)
 	})
-	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
+	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N` paths, and count the rest")
 }

@@ -22,10 +22,10 @@ type wireFlags struct {
 
 // describe adds the flags.
 func (w *wireFlags) describe(f *pflag.FlagSet) {
-	f.StringVar(&w.record, "record", "", "record the requests to models and http capabilities, and their answers, in `FILE`")
-	f.StringVar(&w.replay, "replay", "", "answer these requests from `FILE`, which --record wrote; nothing is sent, and no key is needed")
-	f.BoolVar(&w.batch, "batch", false, "ask models in the batches of their providers: within a day, for half the price")
-	f.BoolVar(&w.noWait, "no-wait", false, "with --batch, do not wait for the batches: resume looks again")
+	f.StringVar(&w.record, "record", "", "record the requests to models and http capabilities, and the answers, in `FILE`")
+	f.StringVar(&w.replay, "replay", "", "answer requests to models and http capabilities from `FILE`, written by --record; nothing is sent, and no key is needed")
+	f.BoolVar(&w.batch, "batch", false, "send model requests in provider batches: answers within a day, for half the price")
+	f.BoolVar(&w.noWait, "no-wait", false, "with --batch, do not wait for the batches; resume checks them again")
 	noted(f, makesPipeline, "replay", "batch", "no-wait")
 	noted(f, namesFile, "record")
 }

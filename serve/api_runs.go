@@ -366,7 +366,7 @@ func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInf
 			return err
 		}
 		if len(lanes) == 0 {
-			return conflict("the run has lost no lanes")
+			return conflict("the run has no lost lanes")
 		}
 		for _, l := range lanes {
 			keep.Again = append(keep.Again, l.Path)

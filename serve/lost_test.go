@@ -57,7 +57,7 @@ func TestLostLanesAreRepeated(t *testing.T) {
 	h.want("POST", "/v1/runs/a/resume", "", 409, "the run is done")
 	h.want("POST", "/v1/runs/a/resume", `{"lost":true}`, 202, "")
 	done(`"content":6`)
-	h.want("POST", "/v1/runs/a/resume", `{"lost":true}`, 409, "the run has lost no lanes")
+	h.want("POST", "/v1/runs/a/resume", `{"lost":true}`, 409, "the run has no lost lanes")
 	if _, text := h.do("GET", "/runs/a", "", "Accept", "text/html"); regexp.MustCompile(`name="lost"`).MatchString(text) {
 		t.Error("a button for lanes that are not lost")
 	}

@@ -128,7 +128,7 @@ func (s *Server) same(ctx context.Context, who Principal, key string, src source
 		return info, err
 	}
 	if was, ok := sourceOf(info); !ok || was.Request != src.Request || !who.sees(info) {
-		return journal.RunInfo{}, conflict("the run exists and another request started it: choose another id")
+		return journal.RunInfo{}, conflict("the run already exists and was started by another request: choose another id")
 	}
 	return info, nil
 }

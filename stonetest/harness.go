@@ -102,7 +102,7 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 	return h
 }
 
-// Live returns a harness around a model, usually a real one; see package live. Its Timeout is one minute, which is too short for
+// Live returns a harness around a model, usually a real one; see LiveModel. Its Timeout is one minute, which is too short for
 // models that reason for a long time.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
@@ -220,7 +220,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	done := make(chan result, 1)
 	go func() {
 		// The error of a run in which a stub has called t.FailNow.
-		r := result{err: errors.New("a step ended its goroutine: use t.Error in stubs, not t.Fatal")}
+		r := result{err: errors.New("a step called runtime.Goexit: use t.Error in stubs, not t.Fatal")}
 		defer func() { done <- r }()
 		r.Result, r.err = stone.Run(ctx, p, cfg)
 	}()

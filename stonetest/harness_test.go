@@ -159,7 +159,7 @@ func TestReports(t *testing.T) {
 			h.Timeout = time.Minute
 			p, _ := discover(h.Model())
 			h.Run(stonetest.Stub(t, p, "ask_user", stonetest.Func(func(struct{}) (string, error) { t.Fatal("in the stub"); return "", nil })), in)
-		}, "in the stub\nthe run failed: a step ended its goroutine: use t.Error in stubs, not t.Fatal\n"},
+		}, "in the stub\nthe run failed: a step called runtime.Goexit: use t.Error in stubs, not t.Fatal\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, failed := try(t, tt.test)

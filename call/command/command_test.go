@@ -100,7 +100,7 @@ func TestPrograms(t *testing.T) {
 		{`true`, `schema/invalid: `},
 		{`echo garbage garbage`, `schema/invalid: `},
 		{`head -c 1000 /dev/urandom`, `schema/invalid: `},
-		{`yes '[1'`, `schema/invalid: the program writes more than 8388608 bytes`},
+		{`yes '[1'`, `schema/invalid: the program wrote more than 8388608 bytes`},
 		{`head -c 100000 /dev/zero >&2; exit 1`, `runtime/invoke-failed: `},
 		{`(trap '' TERM; sleep 100) & echo '{"text":"parent is done"}'`, `{"text":"parent is done"}`},
 		{`exec <&-; echo 1`, `1`},

@@ -55,7 +55,7 @@ func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, in
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
-		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
+		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program wrote more than %d bytes", out.max)}
 	case errors.As(err, &exit):
 		return nil, &call.Error{Type: reasons.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
 	case err != nil:

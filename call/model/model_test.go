@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 		{"", envelope, `value {"text":"{\"proto\":1,`},
 		{"", "may " + envelope, `value {"cake":"from an envelope"}`},
 		{"", "may ```\n" + envelope + "\n```", "value {\"text\":\"```\\n{"},
-		{"", `may {"proto":1,"trace":{"id":"r"},"error":{"type":"oven/cold","message":"no gas"}}`, `format/drift: the model answers with an error: oven/cold: no gas`},
+		{"", `may {"proto":1,"trace":{"id":"r"},"error":{"type":"oven/cold","message":"no gas"}}`, `format/drift: the model answered with an error: oven/cold: no gas`},
 		{"res/cake", `{"cake":"sponge"}`, `value {"cake":"sponge"}`},
 		{"res/cake", "Here it is:\n```json\n{\"cake\":\"sponge\"}\n```\nEnjoy!", `value {"cake":"sponge"}`},
 		{"res/cake", "may ```json\n" + envelope + "\n```", `format/drift: the answer does not fit res/cake`},

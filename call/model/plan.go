@@ -104,5 +104,5 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 
 // helped returns the message to a model that has requested the whole guide.
 func (w *wanted) helped() *structured.Misfit {
-	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model asks for help")}
+	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model requested help")}
 }

@@ -248,7 +248,7 @@ func envelope(body string) (reply *call.Reply, err error, ok bool) {
 		if typed.Type == reasons.SchemaInvalid {
 			return nil, nil, false
 		}
-		return nil, drift("the model answers with an error: %v", err), true
+		return nil, drift("the model answered with an error: %v", err), true
 	}
 	return reply, err, true
 }

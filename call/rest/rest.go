@@ -97,7 +97,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	case err != nil:
 		return nil, c.failure(ctx, err)
 	case tooLong:
-		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
+		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the response of the server %s has more than %d bytes", r.URL.Host, limit)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, refused(resp, body)
 	}

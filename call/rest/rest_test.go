@@ -134,7 +134,7 @@ func TestAnswers(t *testing.T) {
 		{200, "", `{"error":{"type":"oven/cold","message":"no gas"}}`, `oven/cold: no gas`, 0},
 		{200, "", `<html> <body>oops</body>`, `schema/invalid: `, 0},
 		{200, "", ``, `schema/invalid: `, 0},
-		{200, "", `"` + strings.Repeat("x", 2000) + `"`, `schema/invalid: the server 127.0.0.1:`, 0},
+		{200, "", `"` + strings.Repeat("x", 2000) + `"`, `schema/invalid: the response of the server 127.0.0.1:`, 0},
 		{400, "", `{"error":{"type":"oven/cold","message":"no gas"}}`, `oven/cold: no gas`, 0},
 		{400, "", "no\nsuch thing", `runtime/invoke-failed: the server answers with status 400: no such thing`, 0},
 		{500, "", ``, `runtime/unavailable: the server answers with status 500`, 0},

@@ -71,7 +71,7 @@ func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	if c.Client != nil {
 		*client = *c.Client
 	}
-	first, _ := url.Parse(c.URL) // Check has parsed it before
+	first, _ := url.Parse(c.URL) // Check has already parsed it
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		const most = 5
 		if len(via) > most {
@@ -171,7 +171,7 @@ func (b *bounded) Close() error {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the agent answers with more than %d bytes", b.most)
+		return 0, fmt.Errorf("the agent's answer has more than %d bytes", b.most)
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -194,7 +194,7 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 	if err != nil {
 		return nil, nil, err
 	}
-	first, _ := url.Parse(c.URL) // Check has parsed it before
+	first, _ := url.Parse(c.URL) // Check has already parsed it
 	var reached []*sdk.AgentInterface
 	var refused error
 	for _, i := range card.SupportedInterfaces {

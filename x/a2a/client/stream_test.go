@@ -95,7 +95,7 @@ func TestEndlessStreams(t *testing.T) {
 	url, canceled := streaming(t, now, strings.Repeat("x", 600<<10))
 	agent := client.New(call.Metadata{ID: "agent"}, client.Config{URL: url, Poll: time.Millisecond, MaxBody: 1 << 20})
 	_, err := agent.Invoke(t.Context(), input("Bern"))
-	if err == nil || !strings.Contains(err.Error(), "the agent answers with more than 1048576 bytes") || canceled.Load() == 0 {
+	if err == nil || !strings.Contains(err.Error(), "the agent's answer has more than 1048576 bytes") || canceled.Load() == 0 {
 		t.Errorf("%v, canceled %d times", err, canceled.Load())
 	}
 }

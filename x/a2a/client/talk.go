@@ -243,7 +243,7 @@ func (t *talk) unread(task *sdk.Task) bool {
 	return t.stale <= maxLost
 }
 
-// ask asks the people of the run the task's question, and sends their answer.
+// ask puts the task's question to the people of the run, and sends their answer.
 func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	text := t.secrets.clean(textOf(task.Status.Message))
 	var q question
@@ -299,7 +299,7 @@ func (t *talk) listen(ctx context.Context) error {
 			status = e.Status
 		case *sdk.TaskArtifactUpdateEvent:
 			if t.out.update(e); t.out.size > t.cfg.MaxBody {
-				return failed("the agent answers with more than %d bytes", t.cfg.MaxBody)
+				return failed("the agent's answer has more than %d bytes", t.cfg.MaxBody)
 			}
 		case *sdk.TaskStatusUpdateEvent:
 			status = e.Status

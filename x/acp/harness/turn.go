@@ -182,7 +182,7 @@ func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 		}
 		t.mu.Unlock()
 		if size > maxAnswer {
-			t.fail(&call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program says more than %d bytes", maxAnswer)})
+			t.fail(&call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program's answer has more than %d bytes", maxAnswer)})
 			return nil
 		}
 		t.req.Voice.Say(event.Text, text)

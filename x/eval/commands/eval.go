@@ -68,13 +68,13 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
 	f.IntVar(&flags.data.N, "n", 0, "draw at most `N` cases")
-	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`")
+	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw different cases with another `SEED`")
 	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND`, such as exact, number:0.01 or cel:EXPRESSION, or by a file of scorers: see the Go package x/eval")
 	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (default 1)")
 	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
-	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
-	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
-	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
+	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file written by --save")
+	f.StringVar(&flags.gate, "gate", "", "apply the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be decided")
+	f.BoolVar(&flags.estimate, "estimate", false, "estimate the cost of the whole data set from --n cases (default 20)")
 }
 
 // evaluate evaluates a pipeline.

@@ -34,12 +34,12 @@ func improving() command.Command {
 		Flags: func(f *pflag.FlagSet) {
 			dataFlags(f, &flags.data, "work on the dev split, and report on the test split, of the rows of")
 			f.IntVar(&flags.data.N, "n", 0, "draw at most `N` cases of each split")
-			f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`, and show others")
+			f.Uint64Var(&flags.data.Seed, "seed", 0, "draw and show other cases with another `SEED`")
 			f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
-			f.StringVar(&flags.by, "by", "", "`CAPABILITY` of the configuration, a model, that revises the prompts")
+			f.StringVar(&flags.by, "by", "", "let the configured `CAPABILITY`, a model, revise the prompts")
 			f.StringArrayVar(&flags.prompts, "prompt", nil, "revise only the prompt `NAME`; can be repeated")
 			f.IntVar(&flags.rounds, "rounds", 0, "make at most `N` proposals (default 12)")
-			f.IntVar(&flags.shown, "shown", 0, "make each proposal from `N` cases that went wrong (default 4)")
+			f.IntVar(&flags.shown, "shown", 0, "base each proposal on `N` cases that went wrong (default 4)")
 			f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
 			f.StringVar(&flags.out, "out", "", "write accepted prompts to the folder `DIR`")
 		},

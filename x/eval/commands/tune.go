@@ -40,8 +40,8 @@ func tuning() command.Command {
 			f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
 			f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once for each candidate (default 64)")
 			f.StringVar(&flags.call, "call", "", "the `SLOT` of the call; needed if the plan has several calls")
-			f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
-			f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
+			f.Float64Var(&flags.usd, "usd-per-case", 0, "limit the mean cost of an answer to `USD` dollars")
+			f.StringVar(&flags.out, "out", "", "write the plan to `FILE`, without the comments of PLAN")
 		},
 		Check: func(args []string, f *pflag.FlagSet) ([]string, error) {
 			switch {

@@ -103,7 +103,7 @@ func (d *dialogue) Write(text []byte) (int, error) {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		d.line = append(d.line, line...)
 		if len(d.line) > maxLine {
-			d.fail(fmt.Errorf("the engine writes a line of more than %d bytes", maxLine))
+			d.fail(fmt.Errorf("the engine wrote a line of more than %d bytes", maxLine))
 		}
 		if !whole {
 			break

@@ -85,7 +85,7 @@ func TestDialogue(t *testing.T) {
 		{"echo bestmove", `{}`, `chess/engine: the engine sends bestmove without a move`},
 		{"exit 3", `{}`, `chess/engine: the engine ended without a move (exit status 3)`},
 		{"kill -9 $$", `{}`, `chess/engine: the engine ended without a move (signal: killed)`},
-		{"head -c 3000000 /dev/zero", `{}`, `chess/engine: the engine writes a line of more than`},
+		{"head -c 3000000 /dev/zero", `{}`, `chess/engine: the engine wrote a line of more than`},
 	} {
 		c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", test.move))}}
 		got, err := ask(t, c, test.in)
