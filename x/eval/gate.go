@@ -224,8 +224,8 @@ func (v *Verdict) add(r rule) {
 	}
 }
 
-// above judges whether a mean is at least a bound. The rule passes if the whole interval is above the bound, fails if the whole
-// interval is below it, and is otherwise undecided.
+// above judges whether a mean is at least a bound. The rule passes if no part of the interval is below the bound, fails if the
+// whole interval is below it, and is otherwise undecided.
 func above(says string, e Estimate, bound float64, print func(float64) string) rule {
 	return against(says, e, bound, e.Low >= bound, e.High < bound, print)
 }

@@ -182,7 +182,7 @@ const (
 // codes keeps the codes of a store in memory.
 type codes struct {
 	room int           // maximum size of the codes in memory, in bytes; larger codes are read for each search
-	turn chan struct{} // held by the goroutine that reads the field now, or that reads the database to set it
+	turn chan struct{} // held by the goroutine that reads the next field, or that reads the database to set it
 	now  *coded        // nil before the first search
 	read atomic.Int64  // number of codes read, for tests
 }
