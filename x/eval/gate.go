@@ -16,7 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked.
+// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked, except ErrorsMost: if it is 0, a
+// single error means that the gate cannot tell.
 type Gate struct {
 	Must        []string           // cases, given by the start of their digest, that every scorer must find right in every trial
 	Never       []string           // kinds of failure that must not occur in any case

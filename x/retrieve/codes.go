@@ -144,7 +144,7 @@ func (c *candidates) cut() {
 
 // A block contains the codes of several texts, because a code is small compared with the overhead of its own row, and an index
 // may have 200,000 codes. Blocks are never changed: a new block has a higher id, and blocks with codes of removed vectors are
-// rewritten.
+// replaced by new blocks.
 type block struct {
 	id          int64
 	keys, codes []byte // keys and codes of all texts, concatenated
