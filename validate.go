@@ -66,7 +66,7 @@ func check(p Ashlar, given Given) *validator {
 	return v
 }
 
-// changes estimates the number of types in p: the steps that write a different type than the step before, plus a few.
+// changes estimates the number of types in p: the number of steps that write a type other than the previous step's, plus a few.
 func (p Ashlar) changes() int {
 	n, last := 8, dag.AnyType(nil)
 	p.each(func(s *spec) {

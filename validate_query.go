@@ -100,7 +100,7 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound checks the unmet demands from the given index on once more, because the nodes of the previous round now exist.
+// nextRound rechecks the unmet demands, starting at the given index, because the nodes of the previous round now exist.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {
@@ -370,7 +370,7 @@ func (f *facts) joinLanes(from, lanes, survivors int) {
 	}
 }
 
-// add removes the gains from the given index on, tallies them and returns the ids of their types, each once.
+// add removes the gains that start at the given index, tallies them and returns the ids of their types, each once.
 func (f *facts) add(from int) []int {
 	f.touched = f.touched[:0]
 	for _, g := range f.gains[from:] {

@@ -42,7 +42,7 @@ type walk struct {
 
 	steps, depth int
 	backtracked  time.Duration // the total for all matches
-	stop         error         // why the walk was ended by ctx or a limit
+	stop         error         // why ctx or a limit ended the walk
 }
 
 // A visit is the application of a schema to a value. Arrays and objects of a decoded document are identified by their addresses.
@@ -81,7 +81,8 @@ func (s *scope) enter(r *resource) *scope {
 	return s.inner[r]
 }
 
-// validate returns the error of a document, or nil if it fits. The second result is an error from ctx or of an exceeded limit.
+// validate returns the error that describes why a document does not fit, or nil if it fits. The second result is the cause of
+// ctx, or the error for an exceeded limit.
 func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
 	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}
 	ok := w.on(g.root, document, nil)

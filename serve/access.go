@@ -48,7 +48,7 @@ type Principal struct {
 	// server. Zero means Config.Streams. Callers with the same Name share the limit.
 	Streams int
 	// Interactive permits the caller to use api.Start.Interactive, which gives a run precedence when requests to a model are
-	// limited, and a positive api.Start.Priority. Otherwise both fields have no effect.
+	// limited, and a positive api.Start.Priority. Otherwise Interactive has no effect, and a positive Priority counts as 0.
 	Interactive bool
 	// USDADay limits the daily (UTC) cost of everything that the caller starts, in all servers that share the journal. Nil means
 	// unlimited. If USDADay is set, the answers to the caller's capability requests are kept, so that they still count after a

@@ -112,7 +112,7 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 }
 
 // askedPage reads a page of questions. A page ends at the limit or when its texts have become large. No text is truncated,
-// because a person must answer it.
+// because a person has to read it in order to answer.
 func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
 	page, more, err := view.Page(s.cfg.Journal.EachQuestion(ctx, q), limit, pageBytes)
 	out.Questions = []api.Question{}

@@ -31,9 +31,8 @@ func turnOf(src source, tenant string) string {
 	return "pipeline " + src.Published
 }
 
-// fair returns the due runs in the order in which to resume them, as many as there is room for. Tenants take turns, each starting
-// with its runs of the highest priority. So for each run of its own tenant ahead of it, a run waits for at most one run of every
-// other tenant.
+// fair sorts the due runs in the order in which to resume them. Tenants take turns, each starting with its runs of the highest
+// priority. So for each run of its own tenant ahead of it, a run waits for at most one run of every other tenant.
 func fair(due []dueRun) []dueRun {
 	type place struct {
 		dueRun

@@ -70,7 +70,7 @@ type feed struct {
 	last   place
 	frames []frame
 	bytes  int
-	again  context.CancelFunc // cancels the follower's context, so that it starts again at last
+	again  context.CancelFunc // cancels the follower's context, so that the follower starts again at the place last
 	news   chan struct{}      // closed when anything changes
 	over   bool               // there will be no more frames
 }

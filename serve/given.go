@@ -48,7 +48,7 @@ func (s *Server) give(ctx context.Context, t *task) error {
 	return nil
 }
 
-// makes reports whether an earlier run of the pipeline produced this input.
+// makes reports whether the pipeline produces nodes of this input's type itself, so that an earlier run can supply the input.
 func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }

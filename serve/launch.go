@@ -112,8 +112,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner already has the maximum number of concurrent runs. Nil means unlimited. The caller holds
-// s.mu.
+// mayRun returns an error if the owner already has the maximum number of concurrent runs. If most is nil, there is no maximum.
+// The caller holds s.mu.
 func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {

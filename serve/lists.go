@@ -144,7 +144,7 @@ func (w *watched) set(id string, event []byte, over bool) {
 const restListed = 100 * time.Millisecond
 
 // follow reads the list whenever the journal has changed. It then pauses for at least four times the duration of the read,
-// multiplied by the number of lists that the tenant is watching. So the reads for one tenant never use more than a fifth of one
+// multiplied by the number of lists that the tenant is watching. So the reads for one tenant use less than a quarter of one
 // processor.
 func (w *watched) follow(ctx context.Context, s *Server, tenant string, l list) {
 	defer w.cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// meters count the work of this server. Only names of pipelines, routes and states, of which there are few, are used as labels;
-// names of callers, runs and questions never are.
+// meters count the work of this server. Labels contain only values of which there are few, such as the names of pipelines, routes
+// and states. They never contain the names of callers, runs or questions.
 type meters struct {
 	set      metrics.Set
 	requests metrics.Counter

@@ -53,8 +53,8 @@ func (s *Server) mount(mux *http.ServeMux) error {
 // callerKey is the context key of the caller, set for requests to [Server.As] and for pages.
 type callerKey struct{}
 
-// As returns a handler of the API for requests that were made by an admitted caller. It does not check hosts, origins and rates.
-// Other protocols use it, and programs that call the API without HTTP.
+// As returns a handler of the API for requests that were made by an admitted caller. It does not check hosts, origins or rates.
+// It is meant for other protocols, and for programs that call the API without HTTP.
 func (s *Server) As(who Principal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))

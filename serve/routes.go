@@ -164,7 +164,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 // reply.
 const unwantedTime = time.Second
 
-// turnAway sends an error to a caller whose request body must not be read, and closes the connection.
+// turnAway sends an error without reading the request's body. If the request has a body, it closes the connection.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")

@@ -102,7 +102,7 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 	return h
 }
 
-// Live returns a harness around a model, usually a real one; see package live. Its Timeout is one minute, which is too short for
+// Live returns a harness around a model, usually a real one; see LiveModel. Its Timeout is one minute, which is too short for
 // models that reason for a long time.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()

@@ -23,7 +23,7 @@ type Options struct {
 	Effects []string
 	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits are the limits for the plans, which are the same as for plans that capabilities return.
+	// Limits limits each plan, in the same way as plans that capabilities return.
 	Limits plan.Limits
 }
 

@@ -32,7 +32,7 @@
 // # Results for the model
 //
 // The model receives the exit code, standard output and standard error. The first and the last part of each output are kept,
-// together at most MaxOutput bytes; a line in between states how many bytes are missing.
+// together at most MaxOutput bytes; a line between the two parts states how many bytes are missing.
 //
 // # Background
 //

@@ -74,7 +74,7 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	s.turn.Lock() // the editor cancelled the previous turn before
+	s.turn.Lock() // the editor has already cancelled the previous turn
 	defer s.turn.Unlock()
 	s.voice.text = ""
 	reason, err := a.take(ctx, s, &s.voice, text, media)

@@ -14,12 +14,12 @@
 //
 // # Nothing is paid twice
 //
-// The journal records each batch before it is created, and its id afterwards. If the process dies in between, the next process
-// finds the batch at the provider: OpenAI and Gemini store its name; at Anthropic, the batch is identified by its time, its
-// number of requests and its answers. Answers are recorded like any other answers, so Run with the same id continues after the
-// process is killed at any point. The run's lease protects visits and the creation of batches. While the run is waiting, no
-// process holds the lease: several processes may poll, and a person may answer or cancel the run. The records of the batches are
-// removed with the run.
+// The journal records each batch before it is created, and its id afterwards. If the process dies before the id is recorded, the
+// next process finds the batch at the provider: OpenAI and Gemini store its name; at Anthropic, the batch is identified by its
+// time, its number of requests and its answers. Answers are recorded like any other answers, so Run with the same id continues
+// after the process is killed at any point. The run's lease protects visits and the creation of batches. While the run is
+// waiting, no process holds the lease: several processes may poll, and a person may answer or cancel the run. The records of the
+// batches are removed with the run.
 //
 // # Batches that end without an answer
 //

@@ -183,9 +183,9 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 	return nil
 }
 
-// bind returns the content of an input. This is the column with the input's name, or else an object of the columns named after
-// its properties, or else, for an input that is the only one, the column "input". An optional input without columns is nil. If
-// all nodes of an input's type are read, the content is an array.
+// bind returns the content of an input. It comes from the column with the input's name, or else from the columns named after the
+// input's properties, or else, if no other input is required, from the column "input". An optional input without columns is nil.
+// If all nodes of an input's type are read, the content is an array.
 func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json.RawMessage, error) {
 	name, want := in.Type.Name(), in.Type.Schema()
 	if in.Many {

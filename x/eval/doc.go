@@ -15,9 +15,10 @@
 // # Data
 //
 // Rows are given as JSON Lines or CSV. Each row is bound, by schema, to the types that the pipeline reads but does not produce.
-// For each type, this is the column named after the type, or else the columns named after its fields, or else the column "input".
-// All rows are checked before anything is run, and errors state row and column. The column "expected" contains the expected
-// output. A case is identified by the digest of its input and its expected output, so rows can be moved and added.
+// The value of a type comes from the column named after the type, or else from the columns named after its fields, or else from
+// the column "input". All rows are checked before anything is run, and errors state row and column. The column "expected"
+// contains the expected output. A case is identified by the digest of its input and its expected output, so rows can be moved and
+// added.
 //
 // # Scores
 //

@@ -18,15 +18,15 @@ import (
 )
 
 // Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its calls may
-// use. In each round, a version of the prompts is selected. A capability is shown some cases of the split dev in which this
+// use. In each round, a version of the prompts is selected. A capability is shown some cases of the dev split in which this
 // version fell short, and proposes a better prompt. If the new version is better on these cases, it is tried on all of dev. If
-// the best version beats the original prompts, both versions answer the split test once.
+// the best version beats the original prompts, both versions answer the test split once.
 //
 // As in GEPA, versions are drawn from those that no other version dominates, in proportion to the number of cases in which they
 // are best: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
 type Improving struct {
 	Program stone.Ashlar
-	// Data is read twice, with the splits dev and test. N limits each of them.
+	// Data is read twice: once for the dev split and once for the test split. N limits each of them.
 	Data   Data
 	Scorer Scorer
 	Lanes  int // maximum number of concurrent cases, at most 256; zero means 64

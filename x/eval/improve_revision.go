@@ -15,7 +15,7 @@ type Revision struct {
 	// other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
-	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev, so that test was not used
+	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev, so that the test split was not used
 	// Accepted means that the test has shown an improvement and that a person has accepted it.
 	Accepted bool    `json:"accepted"`
 	Cases    int     `json:"cases"` // number of cases of dev
@@ -31,7 +31,7 @@ type change struct {
 	After  string `json:"after"`
 }
 
-// tested compares the two versions on the split test, which both have answered once.
+// tested compares the two versions on the test split, which each has answered once.
 type tested struct {
 	Before     Estimate `json:"before"`
 	After      Estimate `json:"after"`
@@ -51,7 +51,7 @@ type round struct {
 	// Version is the number of the new version. It is 0 if the proposal was not better in these cases.
 	Version int     `json:"version,omitempty"`
 	Dev     float64 `json:"dev,omitempty"` // mean score of the version on dev
-	Why     string  `json:"why,omitempty"` // comment of the proposal on the cases, or the reason why there is no proposal
+	Why     string  `json:"why,omitempty"` // the proposal's comment on the cases, or the reason why there is no proposal
 }
 
 // Better reports whether the test has shown an improvement: the 95 % interval of the difference is above zero.

@@ -186,8 +186,8 @@ func (w *work) parent(chance *rand.Rand) int {
 	panic("unreachable")
 }
 
-// matched reports whether another version is at least as good as the i-th in every case and better in one. If versions are equal,
-// only the first is not matched.
+// matched reports whether another version is at least as good as the i-th in every case and better in at least one. If versions
+// are equal, only the first is not matched.
 func (w *work) matched(i int) bool {
 	for k, other := range w.pool {
 		better, worse := k < i, false

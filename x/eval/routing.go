@@ -25,12 +25,12 @@ type Routing struct {
 	Gate *Gate
 }
 
-// A RoutingReport shows how beneficial routing is. The intervals of its estimates are computed over the cases that have a score
-// in all ways, paired by case.
+// A RoutingReport shows how beneficial routing is. Gap and GapRecovered are computed over the cases for which the routed
+// pipeline, the large model and the best small model have a score, paired by case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is the difference between the large model alone and the best small model alone. If its interval contains 0, there may
-	// be no gap to recover; then GapRecovered has no cases (its N is 0).
+	// Gap is the difference between the large model alone and the best small model alone. Unless its whole interval is above 0,
+	// there may be no gap to recover; then GapRecovered has no cases (its N is 0).
 	Gap          Estimate `json:"gap"`
 	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   Estimate `json:"large_share"`   // share of the cases that called the large model
@@ -145,7 +145,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	return out
 }
 
-// paired returns the scores of the cases that have a score in all three ways, and their indexes.
+// paired returns the scores of the cases that have all three scores, and the indexes of these cases.
 func paired(routed, large, small went) (a, b, c []float64, at []int) {
 	for i, s := range routed.Scores {
 		if l, m := large.Scores[i], small.Scores[i]; s != nil && l != nil && m != nil {

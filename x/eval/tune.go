@@ -20,7 +20,7 @@ import (
 // Tuning chooses the order of a cascade and its score-min: among all settings within a given cost, it chooses the one with the
 // highest mean score. Each candidate is called alone, once per case. The settings are then simulated with these answers.
 type Tuning struct {
-	Data   Data // usually with DevSplit; choose on other cases than those on which you report
+	Data   Data // usually with DevSplit; choose on cases other than those on which you report
 	Scorer Scorer
 	Lanes  int // maximum number of concurrent cases; zero means 64
 	// Call is the type of the call's node. The pipeline must make this call at most once, and must fail if the call fails.

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Part gives programs export --as evidence and the command verify, see cli.Part.
+// Part gives programs export --as evidence and the command verify; see cli.Part.
 var Part = &evidence.Files{
 	Write: func(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (string, error) {
 		sum, err := write(ctx, w, from, info)

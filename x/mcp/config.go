@@ -112,7 +112,7 @@ func (c Config) complete() (Config, error) {
 		ways++
 		u, err := url.Parse(string(c.URL))
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			// The error of url.Parse would show the URL.
+			// The error from url.Parse would show the URL.
 			return c, errors.New("mcp: Config.URL is not an http or https URL with a host")
 		}
 		c.Name = cmp.Or(c.Name, u.Host)

@@ -81,7 +81,7 @@ func (s *OnDemand) Check() error {
 	case s.cfg.URL != "":
 		u, err := url.Parse(string(s.cfg.URL))
 		if err != nil {
-			return errors.New("mcp: URL is not a URL") // the error of url.Parse would show the URL
+			return errors.New("mcp: URL is not a URL") // the error from url.Parse would show the URL
 		}
 		return s.scope.Net.Check(u)
 	case s.cfg.Transport == nil:

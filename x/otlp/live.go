@@ -43,7 +43,7 @@ type Live struct {
 	why     atomic.Pointer[error] // error because of which the first spans were dropped
 }
 
-// NewLive starts a Live. It calls say when it first drops spans, and on Close with the number of dropped spans.
+// NewLive starts a Live. It calls say when it first drops spans and, if any were dropped, again on Close with their number.
 func NewLive(cfg Config, say func(string)) (*Live, error) {
 	out, err := newSender(cfg)
 	if err != nil {

@@ -14,6 +14,6 @@
 // any server that shares the journal can continue them. Repeating a message returns the same turn. Editing or regenerating a
 // message cancels and replaces all later turns.
 //
-// A client that reconnects receives the reply that is being written from its start. If the previous turn has asked a question, a
-// message answers this question.
+// A client that reconnects while a reply is being written receives the reply from its start. If the previous turn has asked a
+// question, a message answers this question.
 package ui

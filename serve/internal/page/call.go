@@ -150,7 +150,7 @@ func (c *called) Asked() int {
 	return len(seen)
 }
 
-// Refused returns the number of answers that were rejected.
+// Refused returns the number of attempts that failed and were not cancelled.
 func (c *called) Refused() (n int) {
 	for _, a := range c.Tried {
 		if a.Failure != "" && !a.Cancelled {

@@ -107,7 +107,7 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	return nil
 }
 
-// doAll applies the action to all chosen runs, and keeps the failed ones.
+// doAll applies the action to all chosen runs, and keeps only the runs for which it failed.
 func (c *chosenPage) doAll(ctx context.Context) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, 8) // number of runs at a time

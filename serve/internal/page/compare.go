@@ -108,8 +108,8 @@ type compared struct {
 // mostCompared is the maximum number of differences kept in the cache.
 const mostCompared = 10_000
 
-// differences returns the differences between two runs. For large runs it returns only cached differences, or false if there are
-// none, unless all is true.
+// differences returns the differences between two runs. For large runs, unless whole is true, it returns only cached differences,
+// or false if there are none.
 func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo, whole bool) ([]journal.Difference, bool, error) {
 	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
 	if last := p.last.Load(); last != nil && last.of == of {

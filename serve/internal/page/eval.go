@@ -38,7 +38,7 @@ type turnedCase struct {
 // Want returns the expected value of a field, or "".
 func (c turnedCase) Want(f field) string { return c.want.values[f.Name] }
 
-// Shown returns the fields, or a single one without values if there are none, so that the case has a row.
+// Shown returns the fields, or a single empty field if there are none, so that the case has a row.
 func (c turnedCase) Shown() []field {
 	if len(c.Fields) == 0 {
 		return []field{{}}
@@ -179,7 +179,7 @@ func (e *evaluated) TurnedURL(t judged) string {
 	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
 }
 
-// Sentence describes, for one score, the result of the evaluation and the rule that decided it.
+// Sentence describes the result of the evaluation for the first score, and the rule that decided it.
 func (e *evaluated) Sentence() string {
 	if len(e.Scores) == 0 {
 		return ""

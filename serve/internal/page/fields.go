@@ -22,7 +22,7 @@ const (
 	columnsOfField = 160
 )
 
-// fieldsOf compares two values. It returns the fields that differ and the number of fields that are equal.
+// fieldsOf compares two values. It returns the fields that differ, at most mostFields, and the number of fields that are equal.
 func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	a, b := leavesOf(before), leavesOf(now)
 	for _, name := range slices.Concat(a.names, slices.DeleteFunc(slices.Clone(b.names), func(n string) bool { return a.has(n) })) {

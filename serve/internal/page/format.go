@@ -143,7 +143,7 @@ func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: problems.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
 }
 
-// isMissing reports whether missing returned the error.
+// isMissing reports whether err is a not-found error, such as one that missing returns.
 func isMissing(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status == 404

@@ -22,7 +22,7 @@ var markdowns = goldmark.New(
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
 )
 
-// markdown renders a model's text. A text without Markdown is shown unchanged.
+// markdown renders a model's text. A text that has no Markdown, or is too large or too deeply nested, is shown unchanged.
 func markdown(text string) template.HTML {
 	if len(text) <= mostMarkdown && strings.ContainsAny(text, "*_`#[|~-") && !deep(text) {
 		var out bytes.Buffer

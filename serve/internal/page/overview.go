@@ -380,7 +380,7 @@ type Purse struct{ Spent, Limit float64 }
 // Left returns the amount that may still be spent.
 func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
 
-// Filled returns the spent share of the limit, from 0 to 160.
+// Filled returns the spent share of the limit as a width in drawing units, from 0 to barWidth.
 func (p *Purse) Filled() int {
 	if p.Spent >= p.Limit {
 		return barWidth

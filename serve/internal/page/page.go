@@ -95,8 +95,8 @@ var Patterns = []string{
 	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /runs/{id}/fork", "POST /runs/{id}/fork", "GET /assets/{file}",
 }
 
-// Handler returns a handler that serves Patterns. Before it, check requests that change something for cross-origin use, for
-// example with http.CrossOriginProtection.
+// Handler returns a handler that serves Patterns. Wrap it in a check that rejects cross-origin requests which change something,
+// for example http.CrossOriginProtection.
 func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()

@@ -203,7 +203,7 @@ type trend struct {
 	Y             []tick
 }
 
-// trendOf reads the evaluations among runs, newest first. It returns nil for fewer than two.
+// trendOf reads the evaluations among runs, which are sorted newest first. It returns nil if there are fewer than two.
 func trendOf(ctx context.Context, v View, runs []journal.RunInfo) (*trend, error) {
 	t := &trend{Width: plotLeft + plotWidth + 20, Height: plotTop + plotHeight + 20}
 	y := scale{1, 0}

@@ -75,7 +75,7 @@ func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, e
 // Pauses returns the number of folded pauses.
 func (t tree) Pauses() int { return len(t.Span.idle) }
 
-// Zero returns the end of a running step.
+// Zero returns the zero time, which stands for the end of a running step.
 func (tree) Zero() time.Time { return time.Time{} }
 
 type crumb struct{ Name, Path string }
@@ -237,8 +237,8 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	return r, nil
 }
 
-// unfold moves the interesting branches of a long level to its beginning: lanes that are lost or running, and the chosen answer
-// of a call.
+// unfold shortens a long level to at most rowsInside branches. The interesting ones come first: the chosen answer of a call, or
+// else lanes that failed, lost lanes of their own, or are running.
 func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
 	var first []journal.Branch
 	chosen, err := read.Chosen(ctx, path)

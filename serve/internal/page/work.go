@@ -37,8 +37,8 @@ func (w works) differ() bool {
 	return w.A.How != w.B.How || w.A.Failure != w.B.Failure || w.A.Usage != w.B.Usage
 }
 
-// worksOf pairs the steps of two runs and returns those that differ in duration or cost, in the order of the first run. Unread
-// reports that a run has too many steps to read all of them.
+// worksOf pairs the steps of two runs and returns those that differ (see differ), in the order of the first run. Unread reports
+// that a run has too many steps to read all of them.
 func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (out []works, unread bool, err error) {
 	one, err := doneIn(ctx, v, a, under)
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	maxLost = 5
 	// cancelTime is the time limit for cancelling a task.
 	cancelTime = 5 * time.Second
-	// maxTasks is the maximum number of attempts for a request, each of which is a task.
+	// maxTasks is the maximum number of attempts for a request. Each attempt creates a task.
 	maxTasks = 100
 )
 
@@ -57,7 +57,7 @@ const (
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // the error of url.Parse would reveal the URL
+		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // the error from url.Parse would reveal the URL
 	}
 	if c.MaxBody < 0 || c.Poll < 0 {
 		return errors.New("a2a: MaxBody or Poll is negative: want zero for the default")

@@ -71,7 +71,7 @@ func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	if c.Client != nil {
 		*client = *c.Client
 	}
-	first, _ := url.Parse(c.URL) // Check has parsed it before
+	first, _ := url.Parse(c.URL) // Check has already parsed it
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		const most = 5
 		if len(via) > most {
@@ -194,7 +194,7 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 	if err != nil {
 		return nil, nil, err
 	}
-	first, _ := url.Parse(c.URL) // Check has parsed it before
+	first, _ := url.Parse(c.URL) // Check has already parsed it
 	var reached []*sdk.AgentInterface
 	var refused error
 	for _, i := range card.SupportedInterfaces {

@@ -243,7 +243,7 @@ func (t *talk) unread(task *sdk.Task) bool {
 	return t.stale <= maxLost
 }
 
-// ask asks the people of the run the task's question, and sends their answer.
+// ask puts the task's question to the people of the run, and sends their answer.
 func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	text := t.secrets.clean(textOf(task.Status.Message))
 	var q question

@@ -7,9 +7,9 @@
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //
-// The diff applies to the commit base. Tests contains the result of Config.Test; the check tests-pass rejects an answer whose
-// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits, and the prompt states why they
-// were rejected.
+// The diff applies to the commit base. The field "tests" contains the result of Config.Test; the check tests-pass rejects an
+// answer whose tests failed. If the call repairs a rejected answer, the program starts from its earlier edits, and the prompt
+// states why they were rejected.
 //
 // # People
 //

@@ -42,7 +42,7 @@ func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
 }
 
-// counts returns an error for flags that set a number and are less than 1.
+// counts returns an error for flags that set a count and are less than 1.
 func counts(f *pflag.FlagSet) error {
 	for _, name := range []string{"n", "trials", "lanes", "rounds", "shown"} {
 		if f := f.Lookup(name); f != nil && f.Changed {

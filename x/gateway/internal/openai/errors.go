@@ -145,8 +145,8 @@ func unread(err error) *Error {
 // retracted reports whether a run was cancelled because a client had received text that was rejected later.
 func retracted(run api.Run) bool { return run.Failure != nil && run.Failure.Kind == string(Retracted) }
 
-// Write replies with the error. Clients repeat requests after some statuses unless they are told not to, but a failed run has
-// already been paid for.
+// Write replies with the error. Clients repeat requests after some statuses unless they are told not to. For a final error they
+// are, because another attempt would fail, or cost, again.
 func (e *Error) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if e.Final {

@@ -52,8 +52,8 @@ type model struct {
 	choice        int    // index of the selected choice of the first question; -1 if none is selected
 	refusal       string // reason why the last key did not answer the question
 	above         int    // number of lines of the question above the visible ones
-	answered      string // latest answer, for another try if it is refused,
-	answeredAt    string // and path of its question
+	answered      string // latest answer; offered again for editing if it is refused
+	answeredAt    string // path of the question that it answers
 
 	state         state
 	tree          *progress.Tree

@@ -14,7 +14,7 @@ type scrolled struct {
 	away bool // the window is not at the end; otherwise the other fields are unused
 	top  int  // id of the block that contains the first line shown
 	row  int  // index of this line within the block
-	read int  // number of letters of the block above this line, which does not depend on wrapping
+	read int  // number of bytes of the block above this line, without spaces; it does not depend on wrapping
 
 	only string // place whose blocks are shown; "" for all
 }
@@ -152,5 +152,5 @@ func (t *transcript) resize(width int) {
 	}
 }
 
-// letters returns the number of bytes of a line that wrapping does not change.
+// letters returns the number of bytes of a line without its spaces, which wrapping does not change.
 func letters(l line) int { return len(l.text) - strings.Count(l.text, " ") }
