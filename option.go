@@ -128,9 +128,8 @@ func stated(list []string) []string {
 //
 //	stone.Retry{Attempts: 3, Backoff: time.Second}
 //
-// It never repeats a leaf that was cancelled, that made an undeclared query, or
-// whose input is missing. The error of the body, or one that it wraps, controls
-// retries with these optional methods:
+// It never repeats a leaf that was canceled, that made an undeclared query, or whose input is missing. The error of the body, or
+// one that it wraps, controls retries with these optional methods:
 //
 //   - Retryable() bool: returns false if another attempt cannot succeed, for example because of a wrong key or an exhausted
 //     budget.
@@ -163,7 +162,7 @@ var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Time
 func (Retry) ask()  {}
 func (Retry) leaf() {}
 
-// Timeout limits the duration of one attempt at a leaf; d must be positive. After d its context is cancelled, and a body that
+// Timeout limits the duration of one attempt at a leaf; d must be positive. After d its context is canceled, and a body that
 // returns an error fails with kind "timeout". A result that the body returns within one more second is kept, since it may have
 // been paid for. After that second, the leaf fails and the run continues without the body: its goroutine keeps running, and its
 // result is dropped.
@@ -216,7 +215,7 @@ func Quorum(n int) FanOption {
 	})
 }
 
-// AllLanes requires that every lane of a fan-out survives.
+// AllLanes requires that every lane of a fan-out survive.
 func AllLanes() FanOption {
 	return fanOption(func(s *spec) { s.allLanes = true })
 }

@@ -222,7 +222,7 @@ func (f *frame) twin() *dag.ID {
 }
 
 // everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. In a resumed run, an
-// attempt may stop at another step than before, and steps on different goroutines have no order.
+// attempt may stop at a different step than before, and steps on different goroutines have no order.
 func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []step.Key {
 	twin := f.twin()
 	if twin == nil {

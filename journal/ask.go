@@ -213,7 +213,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// outdated returns the reason why the recorded answer does not apply to the question, or "" if it applies. If cancelling the
+// outdated returns the reason why the recorded answer does not apply to the question, or "" if it applies. If canceling the
 // question failed the run, the question is asked again when the run is resumed.
 func (r *runner) outdated(q, kept Question) string {
 	now, _, _ := strings.Cut(q.Version, "-")

@@ -53,7 +53,7 @@
 //
 // # Ending early
 //
-// Cancelling the context cancels running steps. Options.Drain is gentler: no new step starts, running steps can finish within
+// Canceling the context cancels running steps. Options.Drain is gentler: no new step starts, running steps can finish within
 // Options.Grace, their results are recorded, and the error is [ErrDrained].
 //
 // # Incremental runs

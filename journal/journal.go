@@ -267,7 +267,7 @@ type Question struct {
 	Problem  string          `json:"problem,omitempty"`  // reason why the previous answer was rejected
 	Asked    time.Time       `json:"asked"`              // time when it was first asked
 	Answered time.Time       `json:"answered,omitzero"`  // zero while the question is open
-	Response string          `json:"response,omitempty"` // also empty if the question was cancelled
+	Response string          `json:"response,omitempty"` // also empty if the question was canceled
 	By       string          `json:"by,omitempty"`       // name of the person who answered; empty if unknown
 	Version  string          `json:"version,omitempty"`  // see ask.Question.Version
 	Call     *ask.Call       `json:"call,omitempty"`     // tool call that the answer approves or refuses

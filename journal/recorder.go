@@ -314,5 +314,5 @@ func readInput(rec step.Record, run string) (d dag.DAG, err error) {
 
 // Attempt returns how many times the work of the current step has been started, including this time. If that is more than once,
 // the work may already have been billed. Outside a run with a journal it returns 1. stone.Body.RunID and Path are the same in
-// every attempt, so a service that the body calls can use them to recognise a repeated call.
+// every attempt, so a service that the body calls can use them to recognize a repeated call.
 func Attempt(ctx context.Context) int { return record.Attempt(ctx) }

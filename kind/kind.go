@@ -32,11 +32,11 @@ const (
 	Error Kind = "error"
 	// Panic means that a body panicked; the node's meta contains the stack.
 	Panic Kind = "panic"
-	// Canceled means that the run was cancelled.
+	// Canceled means that the run was canceled.
 	Canceled Kind = "canceled"
 	// Timeout means that a step or a run exceeded its time limit.
 	Timeout Kind = "timeout"
-	// MissingInput means that a step read a type of which there is no node.
+	// MissingInput means that a step read a type that no node has.
 	MissingInput Kind = "missing-input"
 	// UndeclaredQuery means that a step read something that it had not declared.
 	UndeclaredQuery Kind = "undeclared-query"
@@ -62,7 +62,7 @@ const (
 	NoFrontend Kind = "no-frontend"
 	// Unanswered means that a question received no usable answer.
 	Unanswered Kind = "unanswered"
-	// Declined means that a person cancelled a question to which the step needs an answer.
+	// Declined means that a person canceled a question to which the step needs an answer.
 	Declined Kind = "declined"
 	// Waiting means that a question was still unanswered when the run ended. Resume the run once the question is answered.
 	Waiting Kind = "waiting"

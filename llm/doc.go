@@ -47,9 +47,9 @@
 //
 // # Partial replies are kept
 //
-// Streams break: connections drop, providers send errors with status 200, and time runs out. The delta beside the error then
-// contains a Reply with everything received so far, and Collect returns that reply together with the error. Truncated tool
-// arguments are never repaired: their ToolCall has no Input, and its InputText contains the raw text.
+// Streams break: connections drop, providers send errors with status 200, and time runs out. The delta that is yielded with the
+// error then contains a Reply with everything received so far, and Collect returns that reply together with the error. Truncated
+// tool arguments are never repaired: their ToolCall has no Input, and its InputText contains the raw text.
 //
 // # Provider state
 //
@@ -75,7 +75,7 @@
 //
 // [Quote] and [QuoteEmbed] estimate the cost of a request; a [Meter], from [NewMeter] or [NewEmbedMeter], measures it. A [Prefix]
 // is the part of a request whose length is already known. [CheckFit] and [CheckParams] reject a request that the model cannot
-// answer, and [TooLong] recognises a provider's rejection of a long request. [InfoOf], [SpecOf] and [SpecOfEmbedder] return the
+// answer, and [TooLong] recognizes a provider's rejection of a long request. [InfoOf], [SpecOf] and [SpecOfEmbedder] return the
 // known facts about a model. [NewReport] sends the events of a request, and [Recall] the events of a recorded request.
 // [ProgressInterval] is the time between two Progress deltas.
 package llm

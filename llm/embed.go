@@ -22,8 +22,8 @@ type Embedder interface {
 	Embed(ctx context.Context, req *EmbedRequest) (*Embedding, error)
 }
 
-// EmbedRequest contains the texts of one request. Providers accept different numbers of texts at once, but all accept 100 short
-// texts.
+// EmbedRequest contains the texts of one request. Providers accept different numbers of texts at once, but every Embedder accepts
+// at least 100 short texts.
 type EmbedRequest struct {
 	Texts []string // none may be blank
 	// Query marks the texts as questions rather than documents. Some models embed questions and documents differently.

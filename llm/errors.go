@@ -131,7 +131,7 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
 }
 
-// Timeout returns true, so that TimeoutError is a net.Error.
+// Timeout returns true, so that os.IsTimeout recognizes a TimeoutError.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // RepetitionHit describes a repetition found in a text.

@@ -266,7 +266,7 @@ type Delta struct {
 	Index   int
 	Text    string
 	Call    *ToolCall
-	Reply   *Reply // with Start, Restart, Done, and beside an error
+	Reply   *Reply // with Start, Restart and Done, and together with an error
 	Err     error
 	Wait    time.Duration // with Restart
 	Elapsed time.Duration // with Progress: the time since the request started

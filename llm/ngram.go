@@ -16,9 +16,9 @@ type NGram struct {
 	Threshold int // the number of occurrences at which it trips; default 4
 
 	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its own size. It is therefore enough
-	// to index these blocks, which is two positions in a hundred. If the text repeats an earlier block, the place becomes pending
-	// and is checked again once N bytes may agree. If they do, the place is a match and is followed byte by byte. Boilerplate
-	// leads to many pending places but no matches.
+	// to index these blocks, which by default start at two of every hundred positions. If the text repeats an earlier block, the
+	// place becomes pending and is checked again once N bytes may agree. If they do, the place is a match and is followed byte by
+	// byte. Boilerplate leads to many pending places but no matches.
 	block   int
 	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
 	hash    uint64 // the hash of the last block bytes
@@ -44,8 +44,8 @@ func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }
 // block under the same head, or 0.
 type indexed struct{ tag, prev uint32 }
 
-// place is a position that may become a match with the text back bytes earlier, if need more bytes agree. Next is 1 + the next
-// place in the same list, or 0.
+// place is a position that may become a match with the text that is back bytes earlier, if need more bytes agree. Next is 1 + the
+// next place in the same list, or 0.
 type place struct{ back, need, next uint32 }
 
 const hashMul = 0x9E3779B97F4A7C15

@@ -265,7 +265,7 @@ func (m *Meter) extra(u *Usage) float64 {
 }
 
 // billed reports whether the input of a request without reported usage counts as billed. It does unless the server rejected the
-// request or was not reached: a server may have started to work on a request that was cancelled.
+// request or was not reached: a server may have started to work on a request that was canceled.
 func (m *Meter) billed(reply *Reply, err error) bool {
 	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true

@@ -124,7 +124,7 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 	return slots, hidden, withheld
 }
 
-// largest is the maximum number of nodes up to which a plan is checked even though it exceeds its limit.
+// largest is the maximum number of nodes in a plan that is still checked although it exceeds its limit.
 const largest = 10_000
 
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }

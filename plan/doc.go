@@ -43,10 +43,10 @@
 // It then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A server
 // publishes such a plan with a typed input.
 //
-// In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has the name, the keyword is a
-// text, or an error if it resembles the name of a slot.
+// In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has that name, the keyword is
+// read as a string, or rejected if it resembles the name of a slot.
 //
-// A guard that is an expression needs the Applicator's Language to be set, for example to cel.Language. The command stone sets
+// A guard that is an expression needs the Applicator's Language to be set, for example to cel.Language. The stone command sets
 // it.
 //
 // # Capabilities as values

@@ -116,7 +116,7 @@ func (w *writer) world(b *strings.Builder) {
 // mostIntents is the maximum number of intents that are listed.
 const mostIntents = 50
 
-// intents ranges over the intents that some capability answers with the effects of the plan, by name.
+// intents ranges, by name, over the intents that some capability can answer with the plan's effects.
 func (w *writer) intents() iter.Seq2[string, call.Intent] {
 	names := slices.Collect(maps.Keys(w.app.Intents))
 	if w.app.Intents == nil && w.app.Registry != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An op is an operation of plans. Error messages, the prompt of a model that writes plans and the page docs/reference/plan.md are
+// An op is a plan operation. Error messages, the prompt of a model that writes plans and the page docs/reference/plan.md are
 // built from the table of operations. The function readerOf returns the function that reads an op's nodes.
 type op struct {
 	name    string

@@ -105,8 +105,7 @@ func (p *Plan) Nodes() int { return p.size }
 // of fields, or fields that are set to their default. It is "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
-// String returns the canonical text of the plan, EDN in one line, or "" if its form has
-// faults.
+// String returns the canonical text of the plan, EDN on one line, or "" if its form has faults.
 func (p *Plan) String() string { return string(p.text) }
 
 // EDN returns the plan in a readable form, with line breaks.
@@ -121,8 +120,8 @@ func (p *Plan) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// JSON returns the plan as JSON, in one line. Some data has no JSON form: a text key "slot/id" and, in an emit, a text ":x" would
-// be read as slots.
+// JSON returns the plan as JSON, on one line. Some data has no JSON form: a string key "slot/id" and, in an emit, a string ":x"
+// would be read as slots.
 func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()

@@ -66,8 +66,8 @@ func (c *cgroup) add(home string, limits map[string]int64) {
 	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)
 }
 
-// enter moves this process into the groups, and leave moves it out. A process that is started in between is in the groups from
-// the start.
+// enter moves this process into the groups, and leave moves it out. A process that is started between the two calls is in the
+// groups from the start.
 func (c cgroup) enter() error { return move(c.dirs) }
 func (c cgroup) leave() error { return move(c.home) }
 

@@ -33,8 +33,8 @@
 // On a machine where neither method works, every command is refused unless its policy selects [Unconfined].
 //
 // Directly within a writable directory, the names in [Protected] are read-only. Under Landlock, if a directory contains such a
-// name, commands can change the existing entries and their contents, but cannot create, remove or rename entries of that
-// directory. If a command creates a protected name that did not exist, an error is returned.
+// name, commands can change the contents of the directory's other entries, but cannot create, remove or rename entries of that
+// directory. If a command creates a protected name that did not exist, Run returns an error.
 //
 // # End
 //

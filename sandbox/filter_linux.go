@@ -44,7 +44,7 @@ func jump(test uint16, k uint32, then, otherwise uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: then, Jf: otherwise, K: k}
 }
 
-// A rule decides about a system call; its last instruction is the verdict.
+// A rule decides on a system call; its last instruction is the verdict.
 type rule struct {
 	call uint32
 	body []unix.SockFilter
@@ -160,7 +160,8 @@ func underLandlock() []rule {
 	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
-// sockets returns the rules that allow either Internet sockets and queries of addresses, or no sockets at all.
+// sockets returns the rules that allow Internet sockets, and netlink sockets to look up addresses and routes, or no sockets at
+// all.
 func sockets(inet bool) []rule {
 	if !inet {
 		return deny(unix.SYS_SOCKET)

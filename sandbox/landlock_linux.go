@@ -83,8 +83,9 @@ func (r reach) ruleset() (fd int, err error) {
 		allowFound(fd, devices, fileRights, 0))
 }
 
-// write grants all rights below a path except for the fixed paths. Landlock does not support exceptions, so a directory that
-// contains a fixed path is granted entry by entry. Commands cannot create or remove entries of such a directory.
+// write grants all rights below a path except for the fixed paths and /proc, /sys and /dev. Landlock does not support exceptions,
+// so a directory that contains a fixed path is granted entry by entry. Commands cannot create or remove entries of such a
+// directory.
 func (r reach) write(ruleset int, path string) error {
 	fixed := append(r.Fixed[:len(r.Fixed):len(r.Fixed)], "/proc", "/sys", "/dev")
 	if !slices.ContainsFunc(fixed, func(f string) bool { return below(f, path) }) {
@@ -119,7 +120,7 @@ func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	return nil
 }
 
-// allow grants rights below a path. It fails if a resolved path has become a link since.
+// allow grants rights below a path. It fails if a path has become a link since the policy was resolved.
 func allow(ruleset int, path string, rights, how uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: how})
 	if err != nil {

@@ -32,7 +32,7 @@ func connector(m Method) (string, error) {
 
 // A link connects the network namespace of a command. Its files are passed to bwrap.
 type link struct {
-	info, infoEnd   *os.File // a pipe on which bwrap reports the process in the namespace
+	info, infoEnd   *os.File // a pipe on which bwrap reports the id of the process in the namespace
 	names, namesEnd *os.File // a pipe from which bwrap reads the resolver configuration
 }
 
@@ -53,7 +53,7 @@ func newLink() (l *link, err error) {
 // files returns the descriptors that become infoFile and namesFile of bwrap.
 func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
 
-// close closes both ends of the pipes.
+// close closes the ends of the pipes, except info, which connect closes.
 func (l *link) close() {
 	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
 		if f != nil {

@@ -138,8 +138,8 @@ func (c *Cmd) scratch(o *order) (dir string, err error) {
 	return dir, nil
 }
 
-// supervise starts the supervisor and waits for its report. When this process ends, the pipe for the order is closed, which tells
-// the supervisor.
+// supervise starts the supervisor and waits for its report. When this process ends, the pipe for the order is closed, so the
+// supervisor notices and ends the command.
 func (c *Cmd) supervise(o order) error {
 	hide()
 	self, err := executable()

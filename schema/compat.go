@@ -13,7 +13,8 @@ import (
 // the producer never writes or may omit; a property that it forbids; a value in the producer's closed list that it rejects. Some
 // alternative of the consumer must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
 // values that no other has. Limits such as maxLength or pattern, and a consumer's enum where the producer's type is open, are
-// left to validation. So is null, because Go writes a nil slice, map or pointer as null and can read null into anything.
+// left to validation. Null is left to validation too, because Go writes a nil slice, map or pointer as null and can read null
+// into anything.
 //
 // The result is cached for the pair of pointers.
 func Compatible(producer, consumer *Schema) []Problem {

@@ -31,8 +31,8 @@
 // a later step, which cannot repair it. References resolve only within the schema; nothing is loaded from the network or the
 // disk.
 //
-// A schema is applied to each place in a value only once, however many references lead to the schema. The work is proportional at
-// most to the size of the schema times the size of the value, even for hostile input.
+// A schema is applied to each place in a value only once, however many references lead to the schema. The work is at most
+// proportional to the size of the schema times the size of the value, even for hostile input.
 //
 // # For packages of providers
 //

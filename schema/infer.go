@@ -26,7 +26,7 @@ func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 // ForType returns the schema of the JSON that encoding/json writes for values of t. It is inferred once for each type; later
 // calls return the same pointer. The error names a field that no schema can describe or whose data JSON would lose: a channel, a
 // function, a complex number, a map with such keys, an interface with methods, a struct without exported fields, two fields with
-// one tag, or an invalid tag.
+// the same tag, or an invalid tag.
 func ForType(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A schema's tree is made of *object, []any, string, json.Number, bool and nil. It does not change
-// after it is part of a Schema.
+// A schema's tree is made of *object, []any, string, json.Number, bool and nil. The tree does not change once it is part of a
+// Schema.
 
 // object is a JSON object that keeps the order of its members, because models write properties in
 // the order in which a schema lists them.

@@ -143,7 +143,7 @@ func checkNumbers(v any) error {
 	return nil
 }
 
-// report flattens a tree of errors to a list of problems, sorted by place.
+// report flattens a tree of errors into a list of problems, sorted by place.
 func report(found *jsonschema.ValidationError, document any, s *Schema) []Problem {
 	r := reporter{document: document, schema: s}
 	r.add(found)

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Runs are recorded runs to be used as the cases of an evaluation.
+// Runs provides recorded runs for use as the cases of an evaluation.
 type Runs interface {
 	// Each yields the runs, newest first. An error is yielded last.
 	Each(ctx context.Context) iter.Seq2[Case, error]

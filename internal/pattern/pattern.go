@@ -22,8 +22,8 @@ import (
 const (
 	// maxSize is the maximum number of instructions in a compiled pattern.
 	maxSize = 10_000
-	// maxWork limits the product of instructions and runes in one match. At worst, such a match takes about half a minute on one
-	// core.
+	// maxWork limits the product of the pattern's instructions and the text's bytes in one match. At worst, such a match takes
+	// about half a minute on one core.
 	maxWork = 1 << 30
 	// atOnce is the maximum work of a match that does not check the context.
 	atOnce = 1 << 20
@@ -104,8 +104,8 @@ func (p *Pattern) MatchString(text string) bool {
 	return ok && err == nil
 }
 
-// Match reports whether text contains a match of the pattern. It returns an error if ctx is done, or if the size of the pattern
-// times the length of the text is too large.
+// Match reports whether text contains a match of the pattern. It returns an error if ctx is done, or if the match would take, or
+// has taken, too much work.
 func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err

@@ -1,4 +1,4 @@
-// Package problems declares the problem types in responses of the HTTP interface, which are used in api.Problem.
+// Package problems declares the problem types that the HTTP interface returns in an api.Problem.
 package problems
 
 const (

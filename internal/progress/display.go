@@ -63,7 +63,7 @@ func New(p stone.Ashlar, cfg Config) *Display {
 	return d
 }
 
-// remind writes a line about each slow step, because it may take long until the step ends.
+// remind writes a line about each slow step, because the step may not end for a long time.
 func (d *Display) remind() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -80,7 +80,7 @@ func (d *Display) remind() {
 	}
 }
 
-// say writes a line in a plain log.
+// say writes a line to a plain log.
 func (d *Display) say(at time.Time, line string) {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -241,8 +241,8 @@ const maxAbout = 60
 // maxTurns is the maximum number of lines about one visit to an agent.
 const maxTurns = 30
 
-// maxLines is the maximum number of lines of the same kind for one place. Without a limit, loops and lanes would produce very many
-// lines.
+// maxLines is the maximum number of lines of the same kind for one place. Without a limit, loops and lanes could produce
+// thousands of lines.
 const maxLines = 10
 
 func (r *row) start(at time.Time) {

@@ -46,8 +46,8 @@ const (
 // colors contains the escape sequences for dim, cyan, yellow, green and red.
 var colors = map[view.State]string{view.Pending: "\x1b[2m", view.Running: "\x1b[36m", view.Waiting: "\x1b[33m", view.Done: "\x1b[32m", view.Failed: "\x1b[31m"}
 
-// erase moves to the first line of the picture and clears everything from there on. If the terminal has become narrower in the
-// meantime, it has wrapped the lines.
+// erase moves to the first line of the picture and clears everything from there on. If the terminal has become narrower since the
+// lines were drawn, it has wrapped them.
 func (d *Display) erase(frame *bytes.Buffer) {
 	if len(d.drawn) == 0 {
 		return

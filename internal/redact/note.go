@@ -24,8 +24,8 @@ func (s *Set) Join(other *Set) {
 	s.add(values...)
 }
 
-// NoteHeader adds the values of a header and their parts, so that the token in "Bearer token" is also found alone, and so is the
-// password encoded in a "Basic" header.
+// NoteHeader adds the values of a header and their parts, so that the token in "Bearer token" is also found on its own. It
+// decodes a "Basic" header and adds its password.
 func (s *Set) NoteHeader(values ...string) {
 	for _, v := range values {
 		fields := strings.Fields(v)

@@ -110,7 +110,7 @@ func Canceling(ctx context.Context, cancel func(context.Context)) error {
 	return notStarted{}
 }
 
-// only is like Only, but records nothing, so that a visit does not change the run.
+// only is like Only, but records nothing except values, so a visit leaves the run's steps unchanged.
 type only struct {
 	Only
 	*visit

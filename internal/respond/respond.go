@@ -1,5 +1,5 @@
-// Package respond answers requests, for the command act and for the server. The answer to each request is recorded in a run, and a
-// Stream shows the answer as it arrives.
+// Package respond answers requests, for the act command and for the server. The answer to each request is recorded in a run, and
+// a Stream shows the answer as it arrives.
 package respond
 
 import (

@@ -101,7 +101,7 @@ func (s *Stream) line(kind string, from voice, key string, value any) {
 		case json.RawMessage:
 			var err error
 			if shown, err = edn.FromJSON(value, edn.Limits{}); err != nil {
-				return // the value is too deep, for example; the response reports it
+				return // for example, the value is nested too deeply; the response reports it
 			}
 		}
 		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // Respond will return the error

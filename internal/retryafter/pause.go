@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Pause returns the time to wait after attempt n, counted from 1. The backoff begins with first, is doubled with each attempt, and
-// is at most most. To keep clients that failed together from retrying together, Pause returns a random duration between half of
-// the backoff and the full backoff. It returns at least asked, the delay that the server requested (0 if it did not).
+// Pause returns the time to wait after attempt n, counted from 1. The backoff starts at first, doubles with each attempt, and
+// never exceeds most. To keep clients that failed together from retrying together, Pause returns a random duration between half
+// of the backoff and the full backoff. It returns at least asked, the delay that the server requested (0 if it did not).
 func Pause(n int, first, most, asked time.Duration) time.Duration {
 	wait := max(0, min(first, most))
 	for ; n > 1 && 0 < wait && wait < most; n-- {

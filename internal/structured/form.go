@@ -40,7 +40,7 @@ func Of(name string, s *schema.Schema) *Form {
 // Format returns the response format for requests, or nil for text.
 func (f *Form) Format() *llm.Format { return f.format }
 
-// Name replaces each character of a name that providers refuse with "_", and truncates the name to 64 bytes.
+// Name replaces each character that providers do not accept in a name with "_", and truncates the name to 64 bytes.
 func Name(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

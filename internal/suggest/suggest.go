@@ -41,7 +41,7 @@ func Hint(name string, candidates iter.Seq[string]) string {
 	return ""
 }
 
-// distance returns the number of letters that must be inserted, removed, changed or swapped with their neighbour to turn a into
+// distance returns the number of letters that must be inserted, removed, changed or swapped with their neighbors to turn a into
 // text. If that is not less than bound, it returns bound.
 func distance(a []rune, text string, bound int) int {
 	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {

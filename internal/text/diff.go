@@ -38,7 +38,7 @@ func edits(out []Edit, sign byte, lines []string) []Edit {
 	return out
 }
 
-// between appends the edits that turn a into b. The first and the last lines of a and b are different.
+// between appends the edits that turn a into b. The first lines of a and b differ, and so do their last lines.
 func between(out []Edit, a, b []string) []Edit {
 	if len(a)*len(b) > maxCells {
 		return edits(edits(out, '-', a), '+', b)

@@ -233,7 +233,7 @@ func Content(content []byte, n int) string {
 	return Cut(Line(JSON(string(content))), n)
 }
 
-// Amount formats a number with about three digits. Zero is "".
+// Amount formats a number with about three digits. It returns "" for zero.
 func Amount(n int) string {
 	switch {
 	case n == 0:

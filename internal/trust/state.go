@@ -19,7 +19,7 @@ import (
 // configuration directory contains a mark with the file's identity in the file system, which a file that replaces it does not
 // have.
 
-// making is how long it may take at most until an announced file appears.
+// making is the maximum time between the announcement of a file and its creation.
 const making = time.Minute
 
 // errUnknown is the error that mark returns for a file that cannot be distinguished from a replacement, and is therefore not

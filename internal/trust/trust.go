@@ -1,6 +1,6 @@
-// Package trust records, in the user's configuration directory, which files of which projects the user trusts, and which
-// definitions of the tools of the projects' servers. A file or definition that has changed is no longer trusted. The package also
-// stores the user's tokens for these servers.
+// Package trust records, in the user's configuration directory, which files of a project, and which tool definitions of the
+// project's servers, the user trusts. A file or definition that has changed is no longer trusted. The package also stores the
+// user's tokens for the servers.
 package trust
 
 import (

@@ -268,7 +268,7 @@ func (l *Log) delta(path string, d event.Delta) {
 	l.say(p, d.Text)
 }
 
-// kind returns the kind of part as which a step's text is shown, or false if it is not shown.
+// kind returns the kind of part that shows a step's text, or false if the text is not shown.
 func (l *Log) kind(path string, kind Kind) (Kind, bool) {
 	switch role := l.role(path); {
 	case kind == Text && role == Silent:

@@ -48,7 +48,7 @@ type Part struct {
 }
 
 // After returns the text after the first n bytes. A recorded text may be shorter than the text that was sent, because the
-// arguments of calls are recorded without the model's spaces.
+// arguments of calls are recorded without the white space that the model wrote between JSON tokens.
 func (p *Part) After(n int) string { return p.Text[min(n, len(p.Text)):] }
 
 // Role is the role that a leaf's answers have in the conversation.

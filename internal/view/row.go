@@ -30,7 +30,7 @@ const (
 	Canceled State = "canceled"
 )
 
-// Mark returns the character to show before a state, so that states are distinguished not only by color.
+// Mark returns the character to show before a state, so that states can be distinguished without color.
 func Mark(state string) string {
 	if mark, ok := marks[state]; ok {
 		return mark

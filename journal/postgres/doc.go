@@ -27,10 +27,10 @@
 // # Leases
 //
 // A run belongs to one DB at a time, from Acquire or its first step until Release or Close. The owner increments a number in the
-// run's row four times per lease, and with each commit. Another process that wants the run watches that number. If it changes, the
-// run is refused with a [*journal.HeldError]; if it stays the same for as long as the lease, the run is taken over. Each process
-// reads only its own monotonic clock, so the machines' clocks need not be synchronised. If the server does not respond for half a
-// lease, watching starts over, because no owner can renew a lease while the server is down.
+// run's row four times per lease, and with each commit. Another process that wants the run watches that number. If it changes,
+// the run is refused with a [*journal.HeldError]; if it stays the same for as long as the lease, the run is taken over. Each
+// process reads only its own monotonic clock, so the machines' clocks need not be synchronized. If the server does not respond
+// for half a lease, watching starts over, because no owner can renew a lease while the server is down.
 //
 // Each commit locks the rows of its runs and checks their owners, and taking over a run locks the run's row, too. Therefore a slow
 // owner cannot write records for a run that has been taken over. If a process sends nothing for a quarter of the lease, the server
@@ -43,7 +43,7 @@
 //
 // # Poolers
 //
-// The DB works behind PgBouncer in transaction mode: it does not use session state, and stops using prepared statements as soon as
-// the server has lost one. Notifications wake followers of other processes' runs. They require a session, so Options.Listen must
-// be the address of the server itself. Without notifications, followers poll about once a second.
+// The DB works behind PgBouncer in transaction mode: its only session state is prepared statements, and it stops using them as
+// soon as the server has lost one. Notifications wake followers of other processes' runs. They require a session, so
+// Options.Listen must be the address of the server itself. Without notifications, followers poll about once a second.
 package postgres

@@ -23,7 +23,7 @@ const (
 
 type object = map[string]any
 
-// turnBlocks is a message in the form of the protocol.
+// turnBlocks is a message in the protocol's format.
 type turnBlocks struct {
 	Role    string `json:"role"`
 	Content []any  `json:"content"`
@@ -69,7 +69,7 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 
 // thought reports whether each answer since the last user message begins with thinking. The protocol requires this if thinking is
 // enabled and tools are in use. An answer from another model, before a fallback, does not begin with thinking. Source: Anthropic,
-// guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
+// guide "Extended thinking", section "Toggling thinking modes in conversations"; reports from 2025.
 func thought(turns []turnBlocks) bool {
 	for i := len(turns) - 1; i >= 0; i-- {
 		first := turns[i].Content[0]
@@ -237,8 +237,8 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
 }
 
-// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide. Messages does not support a seed.
-// Its metadata contains the user id.
+// params follow the page "Messages" in Anthropic's API reference and "Effort" in Anthropic's guide. Messages does not support a
+// seed. The metadata of a request contains the user id.
 var params = wire.ParamRules{
 	"temperature":  wire.Put("temperature"),
 	"top_p":        wire.Put("top_p"),

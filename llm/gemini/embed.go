@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client of the method batchEmbedContents. It uses the fields of Config that concern the connection, and
+// NewEmbedder returns a client for the method batchEmbedContents. It uses the fields of Config that concern the connection, and
 // rejects all others. Extra is merged into the request for each text: {"outputDimensionality": 768}. The result is also an
 // llm.Checker. NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid configuration.
 //

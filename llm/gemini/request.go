@@ -13,7 +13,7 @@ import (
 
 type object = map[string]any
 
-// content is a turn in the form of the protocol.
+// content is a turn in the protocol's format.
 type content struct {
 	Role  string `json:"role"`
 	Parts []any  `json:"parts"`

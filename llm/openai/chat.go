@@ -142,7 +142,7 @@ func (model *Model) message(m llm.Message) object {
 	return wired
 }
 
-// calls returns earlier tool calls in the form of the protocol.
+// calls returns earlier tool calls in the protocol's format.
 func calls(list []llm.ToolCall) []object {
 	wired := make([]object, len(list))
 	for i, call := range list {

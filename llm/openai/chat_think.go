@@ -14,7 +14,7 @@ const (
 // thinkReader separates thinking between tags from the text that follows it. A tag may be
 // split over several pieces.
 type thinkReader struct {
-	past   bool   // whether the text has started, in which no tag is expected
+	past   bool   // whether the text, in which no tag is expected, has started
 	inside bool   // whether the reader is between the tags
 	held   string // text that may be the beginning of a tag
 }

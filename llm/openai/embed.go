@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers provide. It uses the fields of Config
+// NewEmbedder returns a client for the endpoint /embeddings, which most compatible servers provide. It uses the fields of Config
 // that concern the connection, and rejects all others. URL may also end in /embeddings, or in the path of another endpoint, which
 // is replaced. To request fewer dimensions, set Extra to {"dimensions": 512}. The result is also an llm.Checker. NewEmbedder does
 // not use the network and does not fail: Check, and the first use, report an invalid configuration.

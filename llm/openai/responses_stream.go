@@ -226,8 +226,8 @@ func (d *responsesDecoder) protocol(format string, args ...any) error {
 	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
 }
 
-// keepMetadata stores the values that the next turn must send again: the id of a stored response, and the items if there are
-// others than plain messages and calls. Incomplete items are not stored, because they would not match the text.
+// keepMetadata stores the values that the next turn must send again: the id of a stored response, and the items, if any of them
+// is not a plain message or call. Incomplete items are not stored, because they would not match the text.
 func (d *responsesDecoder) keepMetadata() {
 	special := false
 	kept := make([]map[string]json.RawMessage, 0, len(d.items))

@@ -117,7 +117,7 @@ func (c geminiContent) turns() []llm.Message {
 	return results
 }
 
-// gemini writes the answer in the form of the Gemini API.
+// gemini writes the answer in the format of the Gemini API.
 func (s *stream) gemini(a *Answer) {
 	r := &a.Reply
 	chunk := func(candidate, usage object) {

@@ -96,7 +96,7 @@ func (s *stream) send(name string, v any) {
 	}
 }
 
-// completions writes the answer in the form of Chat Completions.
+// completions writes the answer in the format of Chat Completions.
 func (s *stream) completions(a *Answer) {
 	r := &a.Reply
 	id := cmp.Or(r.ID, "chatcmpl-script")
@@ -135,7 +135,7 @@ func (s *stream) completions(a *Answer) {
 	fmt.Fprint(s.w, "data: [DONE]\n\n")
 }
 
-// messages writes the answer in the form of Messages.
+// messages writes the answer in the format of Messages.
 func (s *stream) messages(a *Answer) {
 	r := &a.Reply
 	s.send("message_start", object{"type": "message_start", "message": object{

@@ -57,7 +57,7 @@ func conversation(input json.RawMessage) ([]llm.Message, error) {
 	return list, nil
 }
 
-// responses writes the answer in the form of Responses.
+// responses writes the answer in the format of Responses.
 type responses struct {
 	*stream
 	response object
@@ -124,7 +124,7 @@ func (w *responses) end(r *llm.Reply) {
 	w.event(name, object{"response": w.response})
 }
 
-// item writes an item: its start, what deltas writes, and its end with the changed fields.
+// item writes an item: its start, the output of deltas, and its end with the changed fields.
 func (w *responses) item(start, end object, deltas func(at object)) {
 	index := len(w.output)
 	w.event("response.output_item.added", object{"output_index": index, "item": start})
@@ -137,7 +137,7 @@ func (w *responses) item(start, end object, deltas func(at object)) {
 func (w *responses) reasoning(text string) {
 	summary := object{"type": "summary_text", "text": text}
 	start := object{"type": "reasoning", "id": w.id("rs"), "summary": []object{}}
-	// A test cannot depend on the encrypted content, but only on its being sent back.
+	// A test cannot depend on the encrypted content, only on its return.
 	w.item(start, object{"summary": []object{summary}, "encrypted_content": "script"}, func(at object) {
 		at["summary_index"] = 0
 		w.event("response.reasoning_summary_part.added", merged(at, object{"part": object{"type": "summary_text", "text": ""}}))

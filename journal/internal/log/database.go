@@ -85,7 +85,7 @@ type Reader interface {
 	// Rows returns the selected records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
 	// Reusable returns the records with the given Reuse, oldest first. If from is not 0, it returns only records of the run from.
-	// It never returns records of the run but.
+	// It omits records of the run with the number but.
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
 	// Questions returns the selected questions in the order in which they were first asked.
 	Questions(ctx context.Context, s QuestionSelection) iter.Seq2[*Question, error]
@@ -139,14 +139,15 @@ type Tx interface {
 	// Insert stores a new run and sets its Row. It fails with a temporary error if another process has created the run in the
 	// meantime.
 	Insert(r *Run) error
-	// Put replaces the fields of a run that which selects.
+	// Put replaces the fields of a run that are selected by which.
 	Put(r *Run, which Fields) error
 	// Label replaces the labels by which Runs selects a run. They are stored in the form that Column returns.
 	Label(run int64, labels map[string]string) error
 	// Spend adds more to the recorded spending of a budget, which never falls below zero. Removing a run does not change it.
 	Spend(k fleet.Key, more budget.Amount) error
-	// ForgetSpending removes the spending of old periods: those that began more than kept days before the latest day before today
-	// that has any spending. A clock that is temporarily years ahead therefore removes nothing.
+	// ForgetSpending removes the spending of old periods. It counts back from the latest day before today that has any spending:
+	// periods that began more than kept days earlier are removed. A clock that is temporarily years ahead therefore removes
+	// nothing.
 	ForgetSpending(today, kept int64) error
 	// Advance increments the beat of each run, stores its number of records, and sets Now to the new beat. If a run has another
 	// owner, Advance sets Now to 0 and does not change the run. Until the transaction ends, no other transaction can change the

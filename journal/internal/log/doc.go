@@ -21,10 +21,10 @@
 // # Leases
 //
 // A run belongs to one Journal at a time. Each transaction that writes records of a run increments the run's beat, and is refused
-// if the run has another owner: see [Tx.Advance]. Other processes use their own monotonic clocks to watch the beat, so clocks need
-// not be synchronised. If this Journal holds the run "exp", its lease also covers inner runs such as "exp/17". No caller waits for
-// the start and end of an inner run to be written: they become durable with the next commit, at the latest when the outer run
-// ends.
+// if the run has another owner: see [Tx.Advance]. Other processes use their own monotonic clocks to watch the beat, so clocks
+// need not be synchronized. If this Journal holds the run "exp", its lease also covers inner runs such as "exp/17". No caller
+// waits for the start and end of an inner run to be written: they become durable with the next commit, at the latest when the
+// outer run ends.
 //
 // A process that has lost a run puts the results of its running steps aside, in rows with numbers from [Aside] on. It also
 // increments the beat, so the holder notices this and looks for such rows before it runs a step. Only the holder assigns numbers

@@ -103,12 +103,11 @@ func Visible(schema string) string {
 	return fmt.Sprintf("(r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", schema)
 }
 
-// Keys returns a query for the numbers of up to limit runs, newest first, and the query's arguments. Schema is the prefix of table
-// names. The query reads a single index, from the newest run on, until it has found enough runs. This is the index of open
-// questions, unfinished states, labels, pipelines, states or failures. If only times or a rare cost are given, the query reads the
-// index of these and sorts the matching runs. Where an expression such as "run + 0" replaces a column, it keeps the database from
-// choosing another index. For values that an index omits, such as a cost of zero, the query contains the same condition as the
-// index.
+// Keys returns a query for the numbers of up to limit runs, newest first, and the query's arguments. Schema is the prefix of
+// table names. The query reads a single index (of open questions, unfinished states, labels, pipelines, states or failures), from
+// the newest run on, until it has found enough runs. If only times or a rare cost are given, the query reads the index of these
+// and sorts the matching runs. Where an expression such as "run + 0" replaces a column, it keeps the database from choosing
+// another index. For values that an index omits, such as a cost of zero, the query contains the same condition as the index.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	place := func(value any) string {
 		args = append(args, value)

@@ -176,8 +176,8 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	return record.Reached(heads)
 }
 
-// writeNodes writes the nodes of a run in the format that dag.Read reads. It returns the last row it has written. If the reader
-// refused a node, that is the refused one, because a pipe has no buffer.
+// writeNodes writes the nodes of a run in the format that dag.Read reads. It returns the last row it has tried to write. If the
+// reader refuses a node, this is the row of that node, because a pipe has no buffer.
 func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
 	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {
 		at = row

@@ -298,7 +298,7 @@ func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err 
 	return rows[0], nil
 }
 
-// inOrder reports whether the row with the given number is close behind the last rows that were read. Concurrent callers request
+// inOrder reports whether the row with the given number comes soon after the last rows that were read. Concurrent callers request
 // rows only roughly in numerical order.
 func (r *run) inOrder(seq int64) bool {
 	r.mu.Lock()

@@ -96,8 +96,8 @@ func (w *writer) rouse() {
 	}
 }
 
-// mostLingering is how long a lazy write stays in the queue at most before the writer is woken. Usually a run reaches its next
-// intent or its end sooner. Tests change mostLingering.
+// mostLingering is the maximum time that a lazy write stays in the queue before the writer is woken. Usually a run reaches its
+// next intent or its end sooner. Tests change mostLingering.
 var mostLingering = time.Millisecond
 
 // lazily is the timer for lazy writes in the queue. Its fields are protected by the queue's lock.

@@ -1,10 +1,10 @@
-// Package outline sums up the steps of a run, branch by branch. A journal stores these sums in addition to the records, so to show
-// a run with a million steps, only a few sums must be read.
+// Package outline sums up the steps of a run, branch by branch. A journal stores these sums in addition to the records, so
+// showing a run with a million steps requires reading only a few sums.
 //
 // A [Tree] has a node for each path that leads to a step. A node with few nodes below it is stored in its parent's block. The
-// children of any other node are stored in blocks of their own, with up to 128 neighbouring children in each: see [Block]. The
-// outline of a fan-out with a million lanes therefore consists of one small node and 8,000 blocks. To show a page of lanes, one or
-// two of these blocks are read, and recording a step changes one.
+// children of any other node are stored in blocks of their own, with up to 128 neighboring children in each: see [Block]. The
+// outline of a fan-out with a million lanes therefore consists of one small node and about 8,000 blocks. Showing a page of lanes
+// reads one or two of these blocks, and recording a step changes one.
 //
 // A Tree depends only on the rows of the run. To bring it up to date, a reader folds the rows after the tree's position, or all
 // rows if no tree is stored.
@@ -29,7 +29,7 @@ const (
 	Forgotten             // the failure of the step was discarded, so the step is open again
 )
 
-// An Event is what a row says about one step. A row may contain several events.
+// An Event is the information in a row about one step. A row may contain several events.
 type Event struct {
 	What  What
 	Path  string
@@ -197,7 +197,7 @@ func next(path string, start int) int {
 	return len(path)
 }
 
-// delta is how an event changes the counts of steps.
+// delta is the change that an event makes to the counts of steps.
 type delta struct {
 	fresh, open, recorded, failed int
 	anew                          bool // the step is repeated: it already had a result

@@ -9,7 +9,7 @@ import (
 // A wording is a server's phrasing of a message.
 type wording struct{ pattern, source string }
 
-// tooLong are the wordings of rejections of requests that are longer than the model's window.
+// tooLong lists how servers word the rejection of a request that is longer than the model's window.
 var tooLong = alternatives([]wording{
 	{`context_length_exceeded|exceed_context_size|context_window_exceeded`, "OpenAI and compatible servers, llama.cpp, Z.ai, error codes, 2026-11"},
 	{`(maximum|max|model's|available|the) (model |allowed )?(context|prompt|input) (length|size|window)`, "OpenAI, vLLM, SGLang, OpenRouter, DeepSeek, xAI, Moonshot, reports, 2026-11"},
@@ -28,14 +28,14 @@ var tooLong = alternatives([]wording{
 	{`input (tokens )?exceeds the (maximum|limit)|exceeds (the )?maximum (allowed )?(input|prompt) (length|tokens)`, "Amazon Bedrock, NVIDIA NIM, reports, 2026-11"},
 })
 
-// tooOften are the wordings of rate limit errors, which may also mention tokens and lengths.
+// tooOften lists how servers word a rate limit error, which may also mention tokens and lengths.
 var tooOften = alternatives([]wording{
 	{`rate.?limit|throttl|per (minute|day)|quota|try again later`, "OpenAI, Groq, Amazon, Google, reports, 2026-11"},
 	{`tokens per min|too many tokens, please wait|\((TPM|RPM|TPD)\)`, "OpenAI, Amazon Bedrock, reports, 2026-11"},
 })
 
-// answers are the wordings of rejections of an answer limit. They state the limit that the server accepts ("most"; "below" is one
-// more), or the window and the input from which it follows.
+// answers lists how servers word the rejection of an answer limit. Each wording states the limit that the server accepts ("most";
+// "below" is one more), or the window and the input from which this limit follows.
 var answers = patterns([]wording{
 	{`supports at most (?P<most>\d+) completion tokens`, "OpenAI, report, 2026-11"},
 	{`max_tokens: \d+ > (?P<most>\d+)`, "Anthropic, report, 2026-11"},

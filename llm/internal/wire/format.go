@@ -47,8 +47,8 @@ type Question struct {
 	Relax func(error) bool
 }
 
-// Ask streams the answer to a request, as Client.Stream does. If the server rejects the response format, the request is repeated
-// in the next way. The model remembers the accepted way. It treats a rejected answer limit in the same manner.
+// Ask streams the answer to a request, as Client.Stream does. If the server rejects the response format, Ask repeats the request
+// with the next Way, and the model remembers the accepted one. Ask handles a rejected answer limit in the same manner.
 func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
 	if m.err != nil {
 		yield(llm.Delta{Reply: &llm.Reply{}}, m.err)

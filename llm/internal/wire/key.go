@@ -29,7 +29,8 @@ func newKeys(read llm.KeyFunc) *keys {
 	return &keys{read: read, busy: make(chan struct{}, 1)}
 }
 
-// early is how long before its expiry a key is read again. If a tenth of the key's lifetime is shorter, that applies instead.
+// early is how long before it expires a key is read again. If a tenth of the key's lifetime is shorter, that time applies
+// instead.
 const early = time.Minute
 
 // get returns the key. It reads the key again if there is none yet, if the key is about to expire, or if the server has rejected

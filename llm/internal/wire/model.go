@@ -202,8 +202,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	return m.asked.Stream(ctx, spec.Within(m.bounded(req, spec)))
 }
 
-// bounded returns the request with the smallest of three answer limits: that of the request, of the configuration and of the
-// model.
+// bounded returns the request with the smallest of three answer limits: the request's, the configuration's and the model's.
 func (m *Model) bounded(req *llm.Request, spec llm.Spec) *llm.Request {
 	most := least(least(req.MaxTokens, m.setup.MaxTokens), spec.Output)
 	if most == 0 && spec.Window > 0 {

@@ -344,8 +344,8 @@ func (s *session) expect(phase string, limit time.Duration) {
 	s.quiet.Reset(limit)
 }
 
-// pings is the number of Silences for which an answer may make no progress while the server sends keep-alives. A model with
-// hidden thinking sends nothing else, and a broken server may send them forever.
+// pings is the number of Silence periods for which an answer may make no progress while the server sends keep-alives. A model
+// with hidden thinking sends nothing else, and a broken server may send them forever.
 const pings = 5
 
 // alive restarts the timer for the next piece.
