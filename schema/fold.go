@@ -78,7 +78,7 @@ func mergeInto(out, part *object) {
 	}
 }
 
-// narrower returns the types of both lists.
+// narrower returns the types that both lists allow.
 func narrower(a, b []string) (both []string) {
 	for _, t := range a {
 		if accepts(b, t) {

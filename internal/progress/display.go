@@ -285,7 +285,8 @@ func (r *row) agentAt() *row {
 	return nil
 }
 
-// talks reports whether lines are written for an agent's actions: only for the first turns of each visit, and only outside lanes.
+// talks reports whether lines are written for an agent's actions: only for the first turns of the first visits, and only outside
+// lanes.
 func (r *row) talks() bool {
 	if r == nil || r.inLane || r.visits > maxLines {
 		return false

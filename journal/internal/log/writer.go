@@ -250,7 +250,7 @@ func (w *writer) longest() time.Duration {
 	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }
 
-// signs checks the database, and returns a renewal for every held run.
+// signs checks the database, and returns a renewal for every held run that has its own lease.
 func (w *writer) signs() []*write {
 	if err := w.data.Check(); err != nil {
 		w.queued.Lock()
