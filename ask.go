@@ -149,7 +149,7 @@ func (b Body) Ask(q ask.Question) (string, error) {
 		return a.Response, err
 	}
 	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
-	select { // one question at a time, because its answer may apply to the others too
+	select { // one question at a time, because an answer may also apply to the other questions
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-b.ctx.Done():

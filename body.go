@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// In returns the place of a body in its run. Ctx is the body's context or one derived from it.
+// In returns the place of a body in its run. It takes the body's context, or a context derived from it.
 func In(ctx context.Context) Body { return Body{ctx} }
 
 // A Body is the place in a run where a leaf's or Scoped's body runs; see [In]. Its methods may be called from several goroutines
@@ -105,16 +105,16 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 }
 
 // RunDynamic runs an ashlar that was made during the run, for example from a plan that a model wrote. It returns d with the nodes
-// of p added, and with a failure in flight if p failed. P becomes part of the run: its addresses start with the body's address,
-// and it is recorded, watched and cancelled like every other step. A leaf that wants to keep the nodes of p calls Keep.
+// of p added, and with a failure in flight if p failed. The ashlar becomes part of the run: its addresses start with the body's
+// address, and it is recorded, watched and cancelled like every other step. A leaf that wants to keep the nodes of p calls Keep.
 //
 // RunDynamic first validates p with d as its input. If p is rejected, none of it runs, and the failure has kind "invalid" and
-// unwraps to *Invalid. P may need only effects that both grant and the enclosing run allow; a nil grant adds no limit.
+// unwraps to *Invalid. The ashlar may need only effects that both grant and the enclosing run allow. A nil grant adds no limit.
 //
-// P can read whatever its own queries name, independently of the body's queries. The returned DAG can be read without declared
-// queries. Within a Flow, d has only the nodes that the leaf's queries name; see Await. Running two ashlars with the same name at
-// the same time is an error. A leaf can declare p beforehand with Children: Validate then checks p, and after Replace, RunDynamic
-// runs its replacement.
+// The ashlar can read whatever its own queries name, independently of the body's queries. The returned DAG can be read without
+// declared queries. Within a Flow, d has only the nodes that the leaf's queries name; see Await. Running two ashlars with the
+// same name at the same time is an error. A leaf can declare p beforehand with Children: Validate then checks p, and after
+// Replace, RunDynamic runs its replacement.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -125,8 +125,8 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 
 // Await blocks until every earlier step of the enclosing Flow has been committed and returns the complete DAG at that point,
 // which can be read without declared queries. Use it in the body of a leaf that discovers its inputs at run time, such as one
-// that calls RunDynamic. D must be the DAG that the body was given. The leaf's node is then appended to the DAG that Await
-// returned, and the steps of the Flow that read the node also see everything before it.
+// that calls RunDynamic. The argument d must be the DAG that the body was given. The leaf's node is then appended to the DAG that
+// Await returned, and the steps of the Flow that read the node also see everything before it.
 //
 // Outside of a Flow, Await returns d at once. Call it in the body itself, not within a Step. Whether the body calls Await may
 // depend only on the nodes that the body has read, because a resumed run must wait in the same places. Await fails when the
@@ -141,9 +141,9 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 }
 
 // Keep adds lanes, for example the DAG that RunDynamic returned, beside the node that the leaf makes. The lanes stay in the DAG,
-// and dag.All finds them, like the lanes of a fan-out. D is the body's DAG, or the DAG that Await returned, and every lane
-// extends it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep returns.
-// Call Keep once, with all lanes, in the body itself and not within a Step.
+// and dag.All finds them, like the lanes of a fan-out. The argument d must be the body's DAG, or the DAG that Await returned, and
+// every lane must extend it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that
+// Keep returns. Call Keep once, with all lanes, in the body itself and not within a Step.
 //
 // In a Flow, kept nodes are visible to the steps that read what the leaf produces.
 func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {

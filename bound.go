@@ -145,7 +145,7 @@ func (b *bounding) lanes(s *spec) (n int, known bool) {
 		return 0, false
 	}
 	defer func() {
-		if recover() != nil { // It will panic in the run too, and no lanes will run.
+		if recover() != nil { // The function will panic in the run too, and no lanes will run.
 			n, known = 0, false
 		}
 	}()

@@ -61,5 +61,5 @@ type rejected struct{ error }
 
 func (e *rejected) Unwrap() error { return e.error }
 
-// Retryable implements the interface of stone.Retry.
+// Retryable returns false; see stone.Retry.
 func (e *rejected) Retryable() bool { return false }

@@ -35,14 +35,15 @@ type Config struct {
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil means ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns limits the number of turns; 0 means 15. Turns that repair an answer which did not fit the schema do not count, nor
-	// do the first three turns that follow a call written as text.
+	// MaxTurns limits the number of turns; 0 means 15. Two kinds of turns do not count: a turn that repairs an answer that did
+	// not fit the schema, and the first three turns after a call that the model wrote as text.
 	MaxTurns int
 	// MaxCalls limits the number of tool calls in a turn; 0 means 128. The model is told that further calls did not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. If a watcher detects
-	// repetition, the model is called again, in at most three turns; after that, the agent fails with "output-degenerate". Nil
-	// watches for 1,000 bytes that occur 64 times, which no ordinary text contains; an empty Watcher watches nothing.
+	// repetition, the model is called once more, in at most three turns of the agent. If it repeats itself again, the agent fails
+	// with "output-degenerate". If Repetition is nil, the agent watches for a sequence of 1,000 bytes that occurs 64 times, which
+	// no ordinary text contains. An empty Watcher watches nothing.
 	Repetition func() *llm.Watcher
 	// Model overrides the model's name.
 	Model string
@@ -52,8 +53,8 @@ type Config struct {
 	// Params are the settings for every turn, such as the temperature. A ToolChoice that forces a call applies until the model
 	// has made a call, and is "auto" afterwards. A middleware can change the settings of each turn; see Context.Params.
 	Params llm.Params
-	// NoCache omits the marks with which providers cache the prompt up to the end of the conversation. By default, an agent sets
-	// these marks in every turn except a first turn without tools.
+	// NoCache omits the marks that make providers cache the prompt up to the end of the conversation. By default, an agent sets
+	// these marks in every turn, except in the first turn of an agent without tools.
 	NoCache bool
 
 	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG, with a latest node of type
@@ -116,9 +117,9 @@ type Finalizer struct {
 //		return PassedDoc{Reviewer: v.Name}, nil
 //	}),
 //
-// The draft's type may be the produced type: fn then changes or rejects an answer. Fn is called once, with the draft that fits
-// the schema and has passed the adversary. If fn returns an error, the agent fails with that error. Fn is called again when a run
-// is resumed, so it must be deterministic.
+// The draft's type may be the produced type: fn then changes or rejects an answer. The agent calls fn once, with the draft that
+// fits the schema and has passed the adversary. If fn returns an error, the agent fails with that error. A resumed run calls fn
+// again, so it must be deterministic.
 func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 	f := Finalizer{draft: draftOf(draft), result: reflect.TypeFor[T]()}
 	if fn != nil {
@@ -213,8 +214,8 @@ func (a *agent) options() []stone.LeafOption {
 	return options
 }
 
-// walk declares the children of the agent: pipelines used as tools, the check of the input, and the judges. Any is false if there
-// are none.
+// walk declares the children of the agent: pipelines used as tools, the check of the input, and the judges. It returns false if
+// there are none.
 func (a *agent) walk() (w stone.Walk, any bool) {
 	for _, t := range a.offered {
 		if t.runs != nil {

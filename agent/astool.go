@@ -28,15 +28,16 @@ import (
 //		},
 //	})
 //
-// The arguments of a call are the content of a node of type in, which must be an object. P starts on the agent's DAG with that
-// node added, and p's queries count as the agent's queries. The model receives the content of the nearest node of type out that p
-// produces, without its conversation. If p is an agent that produces [Text], the result is the text. The model also receives the
-// media in the content.
+// The arguments of a call are the content of a node of type in, which must be an object. The pipeline p starts on the agent's DAG
+// with that node added, and p's queries count as the agent's queries. The model receives the content of the nearest node of type
+// out that p produces, without its conversation. If p is an agent that produces [Text], the result is the text. The model also
+// receives the media in the content.
 //
-// P is part of the run. Its steps are recorded below the call, as in "lead/tool-2-1/research/turn-1", so a resumed run continues
-// within it. P draws on the agent's account. The tool has p's effects, and the run's frontend receives p's questions. If p fails,
-// the model is told and can react. An exhausted account, a cancellation or a question waiting for its answer ends the agent, as
-// elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, where later steps can read them with [Made].
+// The pipeline p is part of the run. Its steps are recorded below the call, as in "lead/tool-2-1/research/turn-1", so a resumed
+// run continues within it. The pipeline draws on the agent's account. The tool has p's effects, and the run's frontend receives
+// p's questions. If p fails, the model is told and can react. An exhausted account, a cancellation or a question waiting for its
+// answer ends the agent, as it would outside a tool. When the agent ends, the nodes of p are kept beside the agent's node, where
+// later steps can read them with [Made].
 //
 // The options come from package tool. With tool.Parallel, for example, the calls of one turn run p several times at once.
 // Validate checks p as part of the agent.
@@ -97,15 +98,15 @@ type pipeline struct {
 // jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
 
-// CallIn returns the call that a tool is running, so that it can be shown to a person who decides on it. Ctx is the context of
-// the tool's Run. It returns false outside a tool of an agent.
+// CallIn returns the tool call to which ctx, the context of the tool's Run, belongs, so that the call can be shown to a person
+// who decides on it. Outside a tool of an agent, CallIn returns false.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {
 		return ask.Call{}, false
 	}
 	c := ask.Call{ID: j.call.ID, Tool: j.call.Name, Input: j.call.Input}
-	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // the input has the same form in the record
+	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // the record contains the input in canonical form, too
 		c.Input = input
 	}
 	if r := j.context.Reply; r != nil {

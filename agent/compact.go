@@ -16,13 +16,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// CompactConfig configures Compact. The zero value leaves out the middle of a
-// conversation that has outgrown the model's window.
+// CompactConfig configures Compact. The zero value leaves out the middle of a conversation that has outgrown three quarters of
+// the model's window.
 type CompactConfig struct {
-	// MaxTokens limits the size of a turn's request. It is at most three quarters of Context.Window, which is also the default.
-	// If the window is unknown, the default is 100,000 until a server rejects a request as too long; from then on, the length of
-	// that request counts as the window. The last reply reports the length of its request. Later messages are estimated: four
-	// bytes of text count as a token, and a picture counts as at most 4,096 tokens.
+	// MaxTokens limits the size of a turn's request. It is lowered to three quarters of Context.Window, which is also the
+	// default. If the window is unknown, the default is 100,000 until a server rejects a request as too long; from then on, the
+	// length of that request counts as the window. The last reply reports the length of its request. The length of later messages
+	// is estimated: four bytes of text count as one token, and a picture as at most 4,096.
 	MaxTokens int
 	// Keep is the number of latest turns that stay unchanged if they fit; 0 means 4. The latest turn always stays unchanged.
 	Keep int
@@ -42,11 +42,11 @@ const (
 )
 
 // Compact makes a middleware that shortens a conversation before it exceeds the model's window. It keeps the message that the
-// agent answers, and the last turns with the messages to which they reply. One message replaces all others. A tool call is never
-// separated from its result. The agent continues with the shorter conversation, which also becomes the conversation in its node.
-// The handles of long results are kept. If a server rejects a request as too long, or the window cuts off an answer, the
-// conversation is shortened (to half, after a rejection) and the model is called once more. Put this middleware innermost, after
-// all middlewares that add messages.
+// agent answers, and the last turns with the messages to which they reply. A single message replaces all other messages. A tool
+// call is never separated from its result. The agent continues with the shorter conversation, which also becomes the conversation
+// in its node. The handles of long results are kept. If a server rejects a request as too long, or the window cuts off an answer,
+// the conversation is shortened (to half, after a rejection) and the model is called once more. Put this middleware innermost,
+// after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -81,7 +81,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	return next(ctx, again)
 }
 
-// shorten leaves out the middle of a conversation that is longer than most tokens, if that is possible.
+// shorten leaves out the middle of a conversation that is longer than most tokens, if possible.
 func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
 	cfg.MaxTokens = most
 	q := c.asked()
@@ -142,8 +142,8 @@ func (cfg CompactConfig) bound(window int) int {
 	return defaultCompactTokens
 }
 
-// middle returns the range of messages to leave out, which is empty if the conversation is short enough or nothing can be left
-// out of it. The message at index q always stays. The first message can be left out if it belongs to an older conversation.
+// middle returns the range of messages to leave out. It is empty if the conversation is short enough, or if nothing can be left
+// out. The message at index q always stays. The first message can be left out if it belongs to an older conversation.
 func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	length, _ := c.request().Tokens()
 	room := cfg.MaxTokens - length

@@ -36,8 +36,8 @@ func Answer(draft string) *Recommendation { return &Recommendation{Action: Conti
 // A Decide chooses the next action after every turn. It must be deterministic, because it is called again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
-// ContinueOnToolUse takes another turn as long as advice is not empty, that is, after every turn with a tool call. It halts if
-// any advice is Halt, and ends with the first advice that has an Answer. It is the default.
+// ContinueOnToolUse takes another turn if advice is not empty, that is, after every turn with a tool call. It halts if any advice
+// is Halt, and ends with the first advice that has an Answer. It is the default.
 func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	if end, ok := ending(advice); ok {
 		return end

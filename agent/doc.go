@@ -27,10 +27,10 @@
 //   - input/rejected: Config.Admit rejected the input, and the model was not called
 //   - halted: a tool, a middleware or a decide function returned Halt
 //
-// The cause of a failure is the error of package llm or schema behind it.
+// The cause of a failure is the underlying error from package llm or schema, if there is one.
 //
-// A request never ends with the model's own words: after a turn that contains only text, a user message "Continue." is added
-// first.
+// A request never ends with the model's own words: if the last turn contains only text, the agent first adds a user message
+// "Continue.".
 //
 // # Middleware
 //
@@ -50,8 +50,8 @@
 // of type "agent/result" beside the agent's node. The model receives the beginning, the size and a handle, which is a short
 // digest. With the handle, it can call read_result, which reads a part of the result or searches it. The agent offers this tool
 // from then on, even after [Compact], and so does an agent that continues the conversation. A kept result can be at most 8 MiB
-// long, and all kept results of an agent together 64 MiB; a call that exceeds these limits fails, and its error contains the
-// beginning of the result. Secrets of the run are removed first.
+// long, and all kept results of an agent may total at most 64 MiB. A call that exceeds these limits fails, and its error contains
+// the beginning of the result. Secrets of the run are removed first.
 //
 // # Media
 //
@@ -80,10 +80,10 @@
 // Finalize gives the model's draft a separate type and turns the draft into the result. For example, a reviewer answers with a
 // verdict, and the result is an approval or a failure.
 //
-// An Adversary judges drafts before they are accepted: the reason for the rejection is added to the conversation, followed by the
-// Healer's text, and the model tries again.
+// An Adversary judges drafts before they are accepted: if it rejects a draft, the reason is added to the conversation, followed
+// by the Healer's text, and the model tries again.
 //
-// Servers that run open models often enforce a response format with a grammar in which no tool can be called. Make two agents for
+// Servers that run open models often enforce a response format with a grammar that does not allow tool calls. Make two agents for
 // such servers: an explorer that has the tools and produces Text, followed by a structurer that has no tools and produces the
 // type; see the example ExplorerAndStructurer. If the server can do both, one agent is cheaper and has only one prompt to tune.
 //
@@ -128,7 +128,7 @@
 // After each turn, Config.Decide chooses an [Action] from the [Recommendation] of each tool: [ContinueOnToolUse], the default,
 // takes another turn after a tool call, and [ToolDirected] only if a tool recommends [Loop]. [Compact], with a [CompactConfig],
 // shortens a conversation that outgrows the model's window. [AsTool] turns a pipeline into a tool; [Made] reads what such tools
-// have made. Within a tool, [CallIn] returns the call that the tool answers.
+// have made. Within a tool, [CallIn] returns the call that the tool is running.
 //
 // [Finalize] returns a [Finalizer] for Config.Finalize. [ConfigOf] returns the configuration of an agent. [Rebuild] returns the
 // same agent with other middlewares; package stonetest uses it for stubs.

@@ -92,7 +92,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	if wrong.Cut {
 		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, even after the model was told", wrong.Err)}
 	}
-	// The error quotes the answer, which belongs only in debug events.
+	// The error quotes the answer, and answers belong only in debug events.
 	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the response schema, and neither did the second attempt%s", wrong.Where)}
 }
 

@@ -32,7 +32,7 @@ func (r *run) started() func(error) {
 	}
 }
 
-// told returns the call in the form of events.
+// told returns the call in the form that events use.
 func (j *job) told() event.ToolCall {
 	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, ID: j.call.ID, Input: j.call.Input}
 	if j.call.Input == nil {

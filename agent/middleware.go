@@ -65,7 +65,7 @@ func (c Context) uses(u budget.Usage) {
 }
 
 // Window returns the model's limit on the prompt and the answer together, in tokens. It returns 0 if the limit is unknown: no
-// table contains it (see llm.WithTable) and the conversation has not reached it.
+// table contains it (see llm.WithTable), and no request has been rejected as too long.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0
@@ -113,11 +113,11 @@ type Middleware struct {
 	Tool *Tool
 	// Guard reports whether the middleware takes part in a turn; nil means always.
 	Guard func(Context) bool
-	// Wrap does its work before and after calling next, which it calls at most once, or again after an error. An error of Wrap
-	// ends the agent with a failure. If Wrap is nil, the middleware only offers the Tool.
+	// Wrap does its work before and after calling next. It calls next once at most, but may call it again after an error. An
+	// error of Wrap ends the agent with a failure. If Wrap is nil, the middleware only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
-	// Bound returns the most that Wrap can cost in a turn, apart from next. Wrap may change the conversation and the tools of the
-	// request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
+	// Bound returns the most that Wrap can cost in a turn, excluding the cost of next. Wrap may change the conversation and the
+	// tools of the request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
 	// Reads lists what Wrap reads from Context.DAG, in addition to the agent's own queries.
 	Reads []dag.Querier
@@ -168,7 +168,7 @@ type Tool struct {
 type Result struct {
 	// Text is the text for the model.
 	Text string
-	// Media contains pictures, sounds and documents for the model, together at most llm.MaxMedia bytes. The model is told about
+	// Media contains pictures, sounds and documents for the model, at most llm.MaxMedia bytes in total. The model is told about
 	// media that cannot be shown to it. The media of a failed call are not shown.
 	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,

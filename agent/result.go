@@ -31,7 +31,7 @@ type kept struct {
 	Text string `json:"text"`
 }
 
-// keptType is the node type of kept results. The meta contains the handle.
+// keptType is the node type of kept results. The meta of such a node contains the handle.
 var keptType = dag.NewType[kept]("agent/result")
 
 const handleField = "handle"
@@ -47,7 +47,7 @@ type handle struct {
 const handlesKey = "stone/results"
 
 // fit sets the text of an outcome. If the text is too long for the model, it is kept in a node of the call. Secrets are removed
-// first, because the cut could divide a secret and the handle is a digest of the text.
+// first, because cutting the text could split a secret, and because the handle is a digest of the text.
 func (j *job) fit(ctx context.Context, o *outcome, text string) error {
 	o.Text = utf8Only(text)
 	most := cmp.Or(j.tool.MaxResult, defaultMaxResult)

@@ -325,7 +325,8 @@ func failure(k kind.Kind, cause error, format string, args ...any) error {
 	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// modelFailure turns a model error into a failure. An error caused by the end of the run is not the model's failure.
+// modelFailure turns a model error into a failure. If ctx is done, it returns the error of ctx: the run has ended, and the model
+// has not failed.
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -222,7 +222,7 @@ func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) 
 }
 
 // meant returns the arguments that a model probably meant and that fit the schema, or nil. It converts values written as text,
-// null for optional properties, and arguments wrapped in one member.
+// drops optional properties that are null, and unwraps arguments that are wrapped in a single member.
 func meant(ctx context.Context, s *schema.Schema, input json.RawMessage) json.RawMessage {
 	var whole map[string]json.RawMessage
 	if restored := s.Restore(ctx, input); s.Validate(ctx, restored) == nil {
@@ -269,8 +269,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool, or tells the model why it did not run. Errors are passed to the model, except for the end of the run and a
-// waiting question, after which a resumed run repeats the call.
+// do runs the tool, or tells the model why it did not run. Errors are passed to the model, except when the run ends or a question
+// is waiting for its answer: a resumed run then repeats the call.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err

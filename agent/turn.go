@@ -111,7 +111,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	}
 	reply, err := r.recall(ctx, c)
 	if err != nil {
-		if errors.Is(err, reasons.Overflow) { // the window is smaller than assumed
+		if errors.Is(err, reasons.Overflow) { // the window is smaller than the table says
 			r.full, _ = c.request().Tokens()
 		}
 		return err

@@ -2,7 +2,7 @@
 // a program that only asks questions, with stone.Ask, does not.
 //
 // A [Channel] passes the questions to the program around a run. Package cli asks them at the terminal; package serve offers them
-// on pages and over an API, MCP and webhooks, and its answers outlive the process.
+// on pages and over an API, MCP and webhooks, and records the answers in a journal.
 //
 // A choice that ends in "…" accepts any text in place of the "…": [Blank] returns the text before it, and [Chosen] reports
 // whether a response is one of the choices. The name of the person who answers can be at most [MaxBy] bytes long.
@@ -52,8 +52,8 @@ type Call struct {
 	Client  bool            `json:"client,omitempty"`  // whether the run's client executes the call, so that the answer is its result
 }
 
-// Version identifies the Text, the Choices, the Schema and the Call of a question in every process. An answer counts only for its
-// version: if a resumed run asks another version, a journal asks the question again.
+// Version identifies the Text, Choices, Schema and Call of a question. It is the same in every process. An answer counts only for
+// its version: if a resumed run asks a different version of the question, a journal asks it again.
 func (q *Question) Version() string {
 	parts := append([]string{q.Text}, q.Choices...)
 	if q.Schema != nil {

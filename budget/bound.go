@@ -111,7 +111,7 @@ func (b Bound) Times(n int) Bound {
 }
 
 // Over returns the bound for paying b in each lane of a fan-out with an unknown number of lanes, which width names. If several
-// fan-outs have the same name, it stands for the widest of them.
+// fan-outs have the same name, the name stands for the widest of them.
 func (b Bound) Over(width string) Bound {
 	width = strings.ReplaceAll(width, product, " x ")
 	return b.each(func(at string, usd float64) (string, float64) {
@@ -284,7 +284,8 @@ func shown(usd float64) string {
 	return text
 }
 
-// Fits returns nil if b stays within a limit in USD. Otherwise, the error names the sum and its most expensive part.
+// Fits returns nil if b stays within a limit in USD. Otherwise, the error names the first unbounded part or, if every part has a
+// bound, the sum and its most expensive part.
 func (b Bound) Fits(limit float64) error {
 	limit = max(limit, 0)
 	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {

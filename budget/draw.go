@@ -47,9 +47,9 @@ type Body interface {
 	Recorded(step string) (recorded, repeated bool)
 }
 
-// Draw reserves the cost of the named step of a body. It reserves nothing if the result of the step is recorded. If open
-// estimates of others leave too little, Draw waits until they are settled, unless ctx belongs to a step that itself has an open
-// estimate. The error is an *ExhaustedError, an *UnpricedError or ctx's cause.
+// Draw reserves the cost of the named step of a body. It reserves nothing if the result of the step is recorded. If the open
+// estimates of other draws leave too little, Draw waits until they are settled, unless ctx belongs to a step that itself has an
+// open estimate. The error is an *ExhaustedError, an *UnpricedError or ctx's cause.
 func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Draw, error) {
 	d := &Draw{account: a, quote: q, outputs: outputsIn(ctx), lost: q.Most.sane()}
 	if d.outputs != nil && q.Output > 0 {

@@ -18,7 +18,7 @@ type Quote struct {
 	// Unpriced names a model whose price is unknown. An account that limits money rejects such a step.
 	Unpriced string `json:"unpriced,omitempty"`
 
-	returns bool // whether most of a fixed cost may be returned
+	returns bool // whether a part of Most may be returned
 }
 
 // Fixed returns the quote for a step with a fixed cost.
@@ -51,7 +51,7 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
 
-// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price is that of a free model.
+// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price is the price of a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`

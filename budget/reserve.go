@@ -46,8 +46,9 @@ func (a *Account) reserve(q Quote) (*reservation, error) {
 	return a.grant(q), nil
 }
 
-// await calls take, with the tree locked, as soon as the account can pay the quote. If open estimates of others leave too little,
-// await waits until they are settled, unless ctx belongs to a step that itself has an open estimate and would wait for itself.
+// await calls take, with the tree locked, as soon as the account can pay the quote. If the open estimates of other draws leave
+// too little, await waits until they are settled, unless ctx belongs to a step that itself has an open estimate and would wait
+// for itself.
 func (a *Account) await(ctx context.Context, q Quote, take func()) error {
 	for {
 		settled, err := a.try(q, take)
@@ -118,8 +119,8 @@ type refusal struct {
 	final bool
 }
 
-// refused returns the reason why an amount is denied, or nil. A refusal because of a limit on time is final. So is one because of
-// a limit on round trips, because a step always keeps its round trip.
+// refused returns the reason why an amount is denied, or nil. A refusal is final if there are no open estimates, or if the limit
+// is on time or round trips, because settling an estimate returns neither.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()

@@ -56,7 +56,7 @@ func (a *Account) Leave(id string, over bool) {
 }
 
 // Adopt is like Draw, but for a step, such as a remote run, that an earlier process started and that continued without that
-// process. The amount held for the lost attempt pays for this attempt, so it is never rejected.
+// process. The amount held for the lost attempt pays for this attempt, so this attempt is never rejected.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {

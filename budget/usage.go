@@ -37,7 +37,7 @@ func (u Usage) Sane() Usage {
 	return u
 }
 
-// Tokens returns the number of tokens in and out.
+// Tokens returns the number of input and output tokens.
 func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputTokens, 0)) }
 
 // Amount returns the amount to take from an account for the usage, without a round trip.

@@ -38,8 +38,8 @@ type Planner interface {
 	// Plan checks the whole plan of the reply and compiles it. The last node of type "stone/emit" in the resulting DAG is its
 	// emission. The plan may read from d only what the call has passed on: the passed queries and the enclosing plan's slots. The
 	// request's context and the reply's bindings shadow these slots. The plan's effects must be within the request's. Its depth
-	// is one more than the request's stack. Ctx is the context in which the plan would run. The error is an *Error of type
-	// "plan/invalid" or "plan/too-deep".
+	// is one more than the request's stack. The plan would run in ctx. The error is an *Error of type "plan/invalid" or
+	// "plan/too-deep".
 	Plan(ctx context.Context, app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
 

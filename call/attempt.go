@@ -321,7 +321,7 @@ func unpayable(err error) *Error {
 // unpaid reports whether a failure comes from the account, in which case no other candidate is invoked.
 func unpaid(failure string) bool { return failure == budget.Kind || failure == reasons.Unpriced }
 
-// isKind reports whether an error has the kind of failure.
+// isKind reports whether an error has the given failure kind.
 func isKind(err error, want kind.Kind) bool {
 	return kind.Kind(fault.Kind(err)) == want
 }

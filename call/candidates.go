@@ -97,7 +97,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 	return ""
 }
 
-// why returns the reason together with the effect, schema, kind or tag that failed the test, and the rule that excludes it.
+// why returns the reason for skipping the candidate, with details such as the missing effect, the schema or the tags.
 func (c *candidate) why(s *Spec, grant []string) string {
 	if c.entry == nil {
 		return c.reason

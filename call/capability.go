@@ -51,7 +51,7 @@ type Metadata struct {
 	// Needs are the effects of every invocation. A run must grant them. Each kind of capability adds its own needs; they need not
 	// be repeated here.
 	Needs []string `json:"cap/needs,omitempty"`
-	// Effects are the effects that a call may state at most, in addition to Needs.
+	// Effects are the effects that a call may state in addition to Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
 	Tags    []string `json:"cap/tags,omitempty"`
 	Cost    Cost     `json:"cap/cost,omitzero"`
@@ -84,8 +84,9 @@ type Request struct {
 	// Schema is the schema of the out, from the Go type of the call or found by its name. Nil means any value. Models are told
 	// the schema. The envelope of a request does not contain it.
 	Schema *schema.Schema
-	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in the order of invocation. Nil means
-	// any value. It marks media; see package call/model. The envelope does not contain it either.
+	// InSchema is the schema of the Input. It is the schema of the Input's Go type or, failing that, the schema that the intent
+	// or the capability names. Nil means any value. It marks media; see package call/model. The envelope does not contain it
+	// either.
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, including the policy's
 	Budget   Budget   // the remaining budget

@@ -22,8 +22,8 @@
 // Other packages wrap models, programs, servers and solvers. A [Registry] contains them, enforces their limits, and temporarily
 // removes a capability from service if it is repeatedly unavailable.
 //
-// A capability without an in or out schema meets every schema that a call requires, and the call checks its answer. A model is
-// told the schema of the call's Go type, or the schema that the call or its intent names ([Request].Schema).
+// A capability without a schema for its input or its out meets every such schema that a call requires; the call then checks the
+// answer. A model is told the schema of the call's Go type, or the schema that the call or its intent names ([Request].Schema).
 //
 // # Selection
 //
@@ -62,8 +62,8 @@
 //
 // # The door
 //
-// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks are used, before any capability is
-// invoked; their out is then the input. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same
+// Spec.Admit lists the requirements on the input, in the form of [Done]. The checks are the same, but run on the input, as their
+// out, before any capability is invoked. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same
 // in a separate step. Validate compares an expression with the type of the input; see [CheckFacts].
 //
 // # Plans
@@ -84,10 +84,10 @@
 //
 // # Cost
 //
-// The account in the context (package budget) is charged before every invocation, including those of judges and repairers. An
-// attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
-// step, so a resumed run does not pay for any of them again. With a [Cache], set for a call or for an intent, a call reuses the
-// answer of an equal call in an earlier run in the journal.
+// The account in the context (package budget) is charged before every invocation, including invocations of judges and repairers.
+// An attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a
+// recorded step, so a resumed run does not pay for any of them again. With a [Cache], set for a call or for an intent, a call
+// reuses the answer of an equal call in an earlier run in the journal.
 //
 // # Records
 //

@@ -14,7 +14,8 @@ import (
 )
 
 // readMetadata reads the metadata of a capability from the fields of a map. The map may have other fields, which configure how
-// the capability is reached. The map need not contain the ID if to already has one, as when the ID is a key in the registry.
+// the capability is reached. The map need not contain the ID if the metadata already has one, for example because the ID is the
+// key of the map.
 func readMetadata(m *form.Map, to *Metadata) {
 	id := to.ID
 	if id == "" {

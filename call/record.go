@@ -155,8 +155,8 @@ func (r *Record) findings() stone.Findings {
 	return nil
 }
 
-// timeless returns the record without latencies and modes. Unlike these, the id of a node that contains the record must not
-// differ from run to run.
+// timeless returns the record without latencies, modes and sandboxes. These differ from run to run, but the id of a node that
+// contains the record must not.
 func (r Record) timeless() Record {
 	r.Usage = r.Usage.timeless()
 	r.Tried = slices.Clone(r.Tried)

@@ -159,7 +159,8 @@ func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
 	}
 }
 
-// mostSpecific returns the schema whose values fit all the others: the first schema, unless this is certain only of the last.
+// mostSpecific returns the first schema if all its values are certain to fit the second, and otherwise the second. A list of one
+// schema returns that schema.
 func mostSpecific(list []*schema.Schema) *schema.Schema {
 	switch len(list) {
 	case 0:

@@ -23,8 +23,8 @@ type Rule struct {
 	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to a principal with one of these roles
 }
 
-// allows reports whether the roles meet the rule. A rule with neither Any nor All denies only the forbidden roles. No roles meet
-// an empty rule or an empty list.
+// allows reports whether the roles meet the rule. A rule that sets only Forbidden allows all other roles. An empty rule allows
+// nobody, and an empty list Any or All is never met.
 func (r Rule) allows(roles []string) bool {
 	has := func(role string) bool { return slices.Contains(roles, role) }
 	if slices.ContainsFunc(r.Forbidden, has) {

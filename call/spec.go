@@ -46,8 +46,8 @@ type Spec struct {
 	Stack []Frame
 
 	// Input, Context and Constraints build the parts of the request with these names; see From. A nil Input means {}. A nil
-	// Context or Constraints is omitted. The constraint no-web, if true, excludes candidates that need the effect net and grants
-	// it to no other.
+	// Context or Constraints is omitted. The constraint no-web, if true, excludes candidates that need the effect net, and
+	// withholds that effect from all others.
 	Input, Context, Constraints dag.Reader[any]
 }
 

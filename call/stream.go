@@ -47,8 +47,8 @@ func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
 	return p, rest, ok
 }
 
-// joinPieces joins the pieces at the beginning of an output and returns what follows them as rest. Ok is false if there are no
-// pieces.
+// joinPieces joins the pieces at the beginning of an output and returns the output that follows them as rest. It returns false if
+// there are no pieces.
 func joinPieces(data []byte) (text string, rest []byte, ok bool) {
 	var all strings.Builder
 	for rest = data; ; ok = true {

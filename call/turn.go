@@ -37,9 +37,9 @@ const turnIntent = "llm/turn"
 // rejected answer to the context. Model sets the Applicator and the Input of the Spec; the Intent of the Spec defaults to
 // "llm/turn".
 //
-// The call itself draws on the account in the context, and the Budget of the Spec limits each request. In a run, the attempts are
-// recorded steps below the body that makes the request; outside a run, each request is a separate run. A cascade streams the
-// answer while it arrives. The other strategies stream the answer once it has been chosen.
+// The call itself draws on the account in the context. The Budget of the Spec limits each request. In a run, the attempts are
+// recorded steps below the body that makes the request; outside a run, each request is a separate run. A cascade streams an
+// answer while it arrives. The other strategies stream the chosen answer once it is complete.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
 	spec.Intent = cmp.Or(spec.Intent, turnIntent)

@@ -8,8 +8,8 @@
 //		command.Config{Command: []string{"/usr/local/bin/count-words", "--json"}},
 //	))
 //
-// A program streams by writing its answer in pieces, one per line, which [call.ReadOutput] describes; they are passed on as they
-// arrive.
+// A program streams by writing its answer in pieces, one per line, in the format that [call.ReadOutput] describes. The pieces are
+// passed on as they arrive.
 //
 // If the program exits with a nonzero status, the capability fails, and the message is the end of the program's standard error. A
 // check receives {"request": …, "out": …} and passes if the program exits with status 0.

@@ -119,7 +119,7 @@ type output struct {
 	tell io.Writer
 }
 
-// Write never fails, so the program can continue until its excess output is reported.
+// Write keeps at most max bytes of the output, and calls full if there are more. It ignores the excess rather than failing.
 func (o *output) Write(text []byte) (int, error) {
 	kept := text[:min(len(text), o.max-len(o.text))]
 	o.text = append(o.text, kept...)

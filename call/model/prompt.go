@@ -108,7 +108,7 @@ func (c Config) prompts(id string) map[string]string {
 	return texts
 }
 
-// revised returns c with those prompts replaced for which the request contains a revision.
+// revised returns a copy of c in which the prompts in the request replace c's own.
 func (c Config) revised(req *call.Request) Config {
 	if text, ok := req.Prompts[promptName(req.Cap, "")]; ok {
 		c.Prompt = text

@@ -38,7 +38,7 @@ type Value struct {
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// The error of url.Parse would show the URL.
+		// The error from url.Parse would show the URL.
 		return errors.New("rest: URL is not an http or https URL with a host")
 	}
 	if c.MaxBody < 0 {

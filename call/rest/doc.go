@@ -7,13 +7,13 @@
 //		Scope:  call.Scope{Net: call.Net{"https://grader.example.com"}},
 //	})
 //
-// A server streams by sending its answer in pieces, which [call.ReadOutput] describes: one per line or, as text/event-stream, one
-// per event. The pieces are passed on as they arrive.
+// A server streams by sending its answer in pieces, in the format that [call.ReadOutput] describes: one per line or, as
+// text/event-stream, one per event. The pieces are passed on as they arrive.
 //
 // The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is repeated on purpose, or with another
 // request, has a new Idempotency-Key.
 //
 // A busy (429, 503) or unreachable server results in the error runtime/unavailable. Its Retry-After is respected. Redirects are
-// followed if they keep the method, and only within the scope, or to the same server if the scope lists none. The configured
-// headers are sent only to the server of the URL. Errors contain no header, and no part of a URL after its path.
+// followed if they keep the method and lead to a server in the scope or, if the scope lists no servers, to the same server. The
+// configured headers are sent only to the server of the URL. Errors contain no header, and no part of a URL after its path.
 package rest

@@ -131,7 +131,7 @@ func (c Config) client(secret http.Header) *http.Client {
 	return client
 }
 
-// failure returns the failure of a server that did not answer. The error of package http would show the whole URL, which may
+// failure returns the failure of a server that did not answer. The error from package http would show the whole URL, which may
 // contain secrets.
 func (c Config) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
