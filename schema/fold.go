@@ -16,7 +16,7 @@ func referenceOf(o *object) (ref string, beside bool) {
 	})
 }
 
-// target returns the schema that replaces a reference, unless the reference is within that schema.
+// target returns the schema that replaces a reference, unless the reference is within that schema or too many have been replaced.
 func (l *loosening) target(ref string) (*object, bool) {
 	node, _ := lookup(l.root, ref)
 	def, ok := node.(*object)
