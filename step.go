@@ -297,8 +297,8 @@ func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duratio
 	return nil, 0
 }
 
-// rendered returns the digest of the text that a leaf renders from d, or nil. It ignores an error, because the body will render
-// the same text and fail.
+// rendered returns the digest of the text that a leaf renders from d, or nil. If rendering fails, it uses a fixed text instead,
+// because the body will fail in the same way.
 func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	if kind != "leaf" {
 		return nil

@@ -389,8 +389,8 @@ func (v *validator) gluedNames(s *spec) {
 	}
 }
 
-// within returns the spec that has the name. Each Reduce makes a spec of its own, but
-// using one reducer twice is no conflict of names.
+// within returns the spec below all enclosing Reduces, which have its name. Each Reduce makes a spec of its own, but using one
+// reducer twice is no conflict of names.
 func (a Ashlar) within() *spec {
 	s := a.spec()
 	for s.form == reduceForm {

@@ -261,8 +261,8 @@ func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// own checks the keywords about the value itself. Enough means that no other keyword need be
-// checked, because the value has the wrong type, format or constant.
+// own checks the keywords about the value itself. Enough means that no other keyword need be checked: either the walk collects no
+// errors, or the value has the wrong type, format or constant.
 func (w *walk) own(s *jsonschema.Schema, v any) (ok, enough bool) {
 	err := s.Validate(v)
 	if err == nil {

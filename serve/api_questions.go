@@ -168,7 +168,8 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// unclear returns the error for an answer that has neither or both of response and cancel. The error lists the choices.
+// unclear returns the error for an answer that has neither or both of response and cancel. If the response is missing, the error
+// lists the choices of the question.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	want, i := "a text", 0
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {

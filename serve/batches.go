@@ -93,8 +93,8 @@ func (s *Server) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAfter returns the pause before a run's batches are polled again: an eighth of the run's age. Every server can compute it
-// from the journal.
+// lookAfter returns the pause before a run's batches are polled again: an eighth of the run's age, but at least scan and at most
+// 10 minutes. Every server can compute it from the journal.
 func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 	return min(max(info.Ended.Sub(info.Started)/8, scan), max(10*time.Minute, scan))
 }

@@ -132,7 +132,7 @@ const leaving = 10
 
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, run *active, t task) error {
-	if t.keep.Resume { // no other goroutine can change it now
+	if t.keep.Resume { // no other goroutine can change the run now
 		if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil {
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
@@ -140,7 +140,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
-	if ctx.Err() != nil { // it must not start any more
+	if ctx.Err() != nil { // the run must no longer start
 		return context.Cause(ctx)
 	}
 	visit := t.visit
@@ -261,7 +261,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	switch {
 	case !ok && !t.cancel:
 		return nil, notPublished(info)
-	case !ok: // its records suffice to cancel it, unless it has batches
+	case !ok: // the run's records suffice to cancel it, unless it has batches
 		p = &Pipeline{Name: info.Pipeline}
 	}
 	if adopted {

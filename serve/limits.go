@@ -21,7 +21,7 @@ func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// shared returns the different budgets of the rules.
+// shared returns the budgets of the rules, each once.
 func shared(rules []budget.Rule) (all []budget.Shared) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(all, func(o budget.Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {

@@ -114,7 +114,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 		return nil
 	}
 	var unfinished, questions []metrics.Reading
-	for _, q := range []journal.Query{ // so the journal need not read the questions of each run
+	for _, q := range []journal.Query{ // several queries, so that the journal need not read the questions of every run
 		{States: []journal.State{journal.Waiting, journal.Refused}, Asking: true},
 		{States: []journal.State{journal.Answered}},
 		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},

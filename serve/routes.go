@@ -80,7 +80,7 @@ func (s *Server) table() []route {
 // lists contains the routes that check their query parameters themselves.
 var lists = []string{"GET /v1/runs", "GET /v1/questions", "GET /v1/runs/{id}/questions"}
 
-// parameters lists the query parameters of the other routes that accept any.
+// parameters lists the query parameters of the other routes. Routes that are not listed have none.
 var parameters = map[string][]string{
 	"GET /v1/runs/{id}/result": {"wait"},
 	"GET /v1/runs/{id}/events": {"after", "said"},

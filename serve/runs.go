@@ -208,8 +208,8 @@ func limitsOf(b *api.Budget) budget.Limits {
 	return l
 }
 
-// result returns the result of a completed run: the last node that one of its steps wrote, or nil. The run's input is not a
-// result.
+// result returns the result of a completed run, or nil: the nearest node of the pipeline's Result type or, if there is no such
+// type, the run's last node. The run's input is not a result.
 func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
 	var n journal.NodeInfo
 	var err error

@@ -154,7 +154,8 @@ type Server struct {
 // pipelineName matches names of pipelines, which become part of paths and tool names.
 var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// New returns a server. It returns an error for pipelines that are invalid, have no name or share a name.
+// New returns a server. It returns an error if the Config is invalid, for example if pipelines are invalid, have no name or share
+// a name.
 func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
@@ -242,7 +243,8 @@ func (s *Server) publish(p Pipeline) error {
 	return nil
 }
 
-// warnOfNoDescription logs which pipelines have no description: for these, models see only the name.
+// warnOfNoDescription logs which pipelines have no description, if the server has mounts: models see only the names of these
+// pipelines.
 func (s *Server) warnOfNoDescription() {
 	var names []string
 	for _, p := range s.published() {
@@ -303,7 +305,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const requestID = "X-Request-Id"
 
 // Run resumes runs that no process is executing, until ctx is done. Then it drains the server: running steps finish, no new ones
-// start, and Run returns when all runs of this process have stopped. From then on, requests are answered with "unavailable".
+// start, and Run returns when all runs of this process have stopped. Once ctx is done, requests are answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
 	if len(s.outbox.hooks)+len(s.outbox.protocols) > 0 {

@@ -30,7 +30,7 @@ type dueRun struct {
 }
 
 // due returns the runs that are due. The time between two attempts to resume a run starts at one search interval and doubles each
-// time. Runs that no search has found for a long time are forgotten.
+// time, up to maxTry. Runs that no search has found for a long time are forgotten.
 func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
 	if t.by == nil {
 		t.by = map[string]try{}

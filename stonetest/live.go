@@ -27,7 +27,7 @@ func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	return m
 }
 
-// offered returns the configured model, or the names of the variables of which one must be set.
+// offered returns the configured model. If there is none, missing says what must be set.
 func offered(names ModelNames) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
 	names.OpenAI, names.Anthropic, names.Gemini = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic), cmp.Or(name, names.Gemini)

@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event,
 				return
 			}
 			if s.request.after != was {
-				w = forever() // the connection works: later failures get the full time for retries
+				w = forever() // the connection worked: the pauses after later failures start short again
 			}
 			if err := w.wait(ctx, err); err != nil {
 				yield(Event{}, cmp.Or(context.Cause(ctx), err))

@@ -148,7 +148,8 @@ func (w *walk) step(name string) (on bool, err error) {
 	return true, nil
 }
 
-// follow replaces a link with its target. An absolute target is an error.
+// follow replaces a link with its target. It stops at a link that it cannot follow, such as one with an absolute target; using
+// that link will return an error.
 func (w *walk) follow(name string) (on bool, err error) {
 	target, err := w.here().Readlink(name)
 	if w.links++; err != nil || w.links > maxLinks || filepath.IsAbs(target) {

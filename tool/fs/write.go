@@ -194,7 +194,7 @@ func (p *place) load(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// only returns the offset of old in text, which must occur exactly once.
+// only returns the offset of old, which must occur exactly once in text.
 func only(shown string, text []byte, old, new string) (int, error) {
 	switch {
 	case old == "":

@@ -298,8 +298,8 @@ func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Que
 // askEvery is the interval at which withdraw checks a question.
 const askEvery = 500 * time.Millisecond
 
-// choices returns the options for a question, and the answer that each option gives. A choice with a blank can only be used to
-// refuse. The kind of an option is determined by the first word of its choice.
+// choices returns the options for a question, and the answer that each option gives. A choice with a blank is left out, because
+// an option has no text field. The kind of an option is determined by the first word of its choice.
 func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
 	responses = map[sdk.PermissionOptionId]string{}
 	for i, choice := range q.Choices {

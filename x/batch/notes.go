@@ -225,7 +225,7 @@ func (s *session) wake(ctx context.Context) error {
 		if q.Name != Question || !q.Open() {
 			continue
 		}
-		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or it is answered already
+		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or the question has already been answered
 			err = errors.Join(err, failed)
 		}
 	}

@@ -37,7 +37,8 @@ type Data struct {
 	Slices   []string // columns by whose values the report is split
 
 	// Split selects a part of the data: the rows whose column "split" has this value. If there is no such column, "dev" is the
-	// half of the cases whose digest begins with a 0 bit, and "test" is the other half. Empty selects all rows.
+	// half of the cases in whose digest the second byte begins with a 0 bit, and "test" is the other half. Empty selects all
+	// rows.
 	Split string
 	N     int    // maximum number of cases to draw; zero means all
 	Seed  uint64 // seed of the draw; a larger N includes all cases of a smaller N
@@ -184,8 +185,8 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 }
 
 // bind returns the content of an input. It comes from the column with the input's name, or else from the columns named after the
-// input's properties, or else, if no other input is required, from the column "input". An optional input without columns is nil.
-// If all nodes of an input's type are read, the content is an array.
+// input's properties, or else, if it is the only required input, from the column "input". An optional input without columns is
+// nil. If all nodes of an input's type are read, the content is an array.
 func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json.RawMessage, error) {
 	name, want := in.Type.Name(), in.Type.Schema()
 	if in.Many {
@@ -254,7 +255,7 @@ func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessag
 	return data, fits(ctx, s, data)
 }
 
-// sole reports whether no other input is required.
+// sole reports whether the input is required and no other input is.
 func (set *dataset) sole(in tree.Input) bool {
 	required := 0
 	for _, other := range set.inputs {

@@ -16,7 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked.
+// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked, except ErrorsMost: if it is 0, a
+// single error means that the gate cannot tell.
 type Gate struct {
 	Must        []string           // cases, given by the start of their digest, that every scorer must find right in every trial
 	Never       []string           // kinds of failure that must not occur in any case
@@ -224,8 +225,8 @@ func (v *Verdict) add(r rule) {
 	}
 }
 
-// above judges whether a mean is at least a bound. The rule passes if the whole interval is above the bound, fails if the whole
-// interval is below it, and is otherwise undecided.
+// above judges whether a mean is at least a bound. The rule passes if no part of the interval is below the bound, fails if the
+// whole interval is below it, and is otherwise undecided.
 func above(says string, e Estimate, bound float64, print func(float64) string) rule {
 	return against(says, e, bound, e.Low >= bound, e.High < bound, print)
 }

@@ -160,8 +160,8 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *round, parent *version, sh
 	return nil
 }
 
-// parent draws the version to be revised next from the versions that no other dominates, in proportion to the number of cases in
-// which each is best.
+// parent draws the version to be revised next from the versions that fall short in some case and that no other version dominates,
+// in proportion to the number of cases in which each is best.
 func (w *work) parent(chance *rand.Rand) int {
 	weights := make([]int, len(w.pool))
 	total := 0

@@ -61,7 +61,7 @@ type slice struct {
 	Estimate
 }
 
-// Cost is the cost of all answers, including reused ones.
+// Cost is the cost of all answers, including reused ones, and the cost of the judges.
 type Cost struct {
 	USD       float64 `json:"usd"`        // cost of the answers
 	JudgesUSD float64 `json:"judges_usd"` // cost of the judges in this run

@@ -157,8 +157,8 @@ func difference(a, b []float64, cluster []string) Estimate {
 }
 
 // Needed returns the number of questions with which an estimate of this spread would distinguish its mean from the bound with a
-// probability of 80 %. It returns 0 if the mean equals the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
-// (arXiv 2411.00640), section 5.
+// probability of 80 %. It returns 0 if no number would suffice, for example because the mean equals the bound. The formula
+// follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), section 5.
 func (e Estimate) Needed(bound float64) int {
 	away := math.Abs(e.Mean - bound)
 	if away == 0 || e.N == 0 {

@@ -251,8 +251,8 @@ func (c *cascades) choose() (Choice, error) {
 // maxThresholds is the maximum number of thresholds that are simulated.
 const maxThresholds = 50
 
-// thresholds returns the scores of all answers, rounded down to four digits, with the current threshold first. If there are more
-// than maxThresholds, evenly spaced ones are selected.
+// thresholds returns the thresholds to simulate: first the current one, then 0 and the scores of all answers, rounded down to
+// four digits. If there are more than maxThresholds, evenly spaced ones are selected.
 func (c *cascades) thresholds() []float64 {
 	scores := []float64{0}
 	for _, tries := range c.alone {

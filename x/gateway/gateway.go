@@ -20,7 +20,7 @@ import (
 // Part serves the protocols. It can be a part of the command, or an element of serve.Config.Protocols.
 var Part = protocol.Protocol{Routes: routes(), Pipelines: intents, Token: anthropic.Token, Fail: fail}
 
-// intents returns the intents of an applicator as pipelines, except those of judges.
+// intents returns the intents of an applicator as pipelines, except the intents for grading and checking answers.
 func intents(app *call.Applicator) map[string]stone.Ashlar {
 	all := map[string]stone.Ashlar{}
 	if app == nil || app.Registry == nil {

@@ -155,8 +155,8 @@ func (s *Server) accept(all ...Definition) error {
 	return nil
 }
 
-// verify compares the session's definition of the tool with the accepted definition. It returns refused if the tool is missing or
-// differs, and failed if the tools cannot be listed.
+// verify compares the session's definition of the tool with the accepted definition. It returns refused if the definition
+// differs, and failed if the tools cannot be listed. A missing tool is not refused here.
 func (s *Server) verify(ctx context.Context, on *session, name string) (refused, failed error) {
 	all, err := on.tools(ctx, s.cfg.StartTimeout)
 	if err != nil {

@@ -265,7 +265,7 @@ func outputSchema(t *sdk.Tool) *schema.Schema {
 const maxName = 64
 
 // offeredNames returns the names under which the tools are offered to the model. They depend only on the server's whole list, and
-// are unique: if another tool has, or would have, the same changed name, a hash is appended.
+// are unique: a hash is appended to a name that is too long, and to a changed name that another tool has or would have, too.
 func offeredNames(prefix string, all []*sdk.Tool) []string {
 	taken := map[string]int{}
 	out := make([]string, len(all))

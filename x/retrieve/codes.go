@@ -144,7 +144,7 @@ func (c *candidates) cut() {
 
 // A block contains the codes of several texts, because a code is small compared with the overhead of its own row, and an index
 // may have 200,000 codes. Blocks are never changed: a new block has a higher id, and blocks with codes of removed vectors are
-// rewritten.
+// replaced by new blocks.
 type block struct {
 	id          int64
 	keys, codes []byte // keys and codes of all texts, concatenated
@@ -182,7 +182,7 @@ const (
 // codes keeps the codes of a store in memory.
 type codes struct {
 	room int           // maximum size of the codes in memory, in bytes; larger codes are read for each search
-	turn chan struct{} // held by the goroutine that reads the field now, or that reads the database to set it
+	turn chan struct{} // held by the goroutine that reads the next field, or that reads the database to set it
 	now  *coded        // nil before the first search
 	read atomic.Int64  // number of codes read, for tests
 }

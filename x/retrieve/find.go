@@ -170,7 +170,7 @@ func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n
 	return s.withDigests(ctx, best, where, args, n)
 }
 
-// among returns the texts of documents that match a filter. Without a filter, it returns nil.
+// among returns the digests of the texts in documents that match a filter. Without a filter, it returns nil.
 func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bool, error) {
 	if where == "" {
 		return nil, nil

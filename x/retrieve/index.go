@@ -47,7 +47,7 @@ const (
 	maxPieces = 100_000   // maximum number of pieces per document; no text of the maximum size has more
 	batchSize = 64        // texts per request for vectors; with 1,600 bytes each, about 26,000 tokens
 	batchText = 256 << 10 // maximum total size of the texts in bytes, not counting headings: OpenAI accepts 300,000 tokens
-	splitting = "1"       // version of the readers and of split; changing it makes all documents be split again
+	splitting = "1"       // version of the readers and of split; changing it causes all documents to be split again
 )
 
 func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }

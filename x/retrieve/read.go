@@ -38,7 +38,7 @@ func (x *Index) reader(name string) (Reader, string) {
 	}
 }
 
-// known maps the extensions of formats that need a reader of their own to its package.
+// known maps the extension of each format that needs a reader of its own to the package of the reader.
 var known = map[string]string{".pdf": "x/retrieve/pdf"}
 
 // errBinary is the reason why a binary file is skipped.
@@ -237,7 +237,7 @@ func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 			}
 			return p.blocks, p.meta, nil
 		}
-		rows := bytes.Count(z.Raw(), []byte("\n")) // this precedes Token, which changes the text
+		rows := bytes.Count(z.Raw(), []byte("\n")) // before the call of Token, which changes the text
 		p.last = p.line + rows
 		p.token(kind, z.Token())
 		p.line = p.last

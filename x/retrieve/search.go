@@ -26,7 +26,7 @@ type Query struct {
 	Where map[string]string `json:"where,omitempty"`
 	// Under selects the documents below a folder, or a single document.
 	Under string `json:"under,omitempty"`
-	// Words ranks only by words, which costs nothing.
+	// Words ranks only by words, so that no vector has to be computed.
 	Words bool `json:"words,omitempty"`
 }
 

@@ -112,7 +112,8 @@ func (s *children) Answer(ctx context.Context, c journal.Child, path string, a a
 	return err
 }
 
-// Cancel implements [journal.Starter]. It notifies the worker that holds the run, which then cancels the run.
+// Cancel implements [journal.Starter]. It notifies the worker that holds the run, which then cancels the run. If no process holds
+// the run, it is canceled in the journal.
 func (s *children) Cancel(ctx context.Context, id string) error {
 	err := s.client.CancelWorkflow(ctx, id, "")
 	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {

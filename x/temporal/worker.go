@@ -37,7 +37,8 @@ type Worker struct {
 	Log     *slog.Logger // receives errors, which are not sent to Temporal; nil means slog.Default
 }
 
-// patient is a long timeout, for busy machines: Drive itself never blocks.
+// patient is the time after which the SDK considers a workflow to be deadlocked. It is long, for busy machines, because Drive
+// cannot deadlock.
 const patient = time.Minute
 
 // Run executes runs until ctx ends. Then it accepts no more runs and drains those in progress: running steps may continue for
@@ -60,7 +61,7 @@ func (w Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start starts an SDK worker. It returns an error if the server cannot be reached.
+// start starts an SDK worker. While the server cannot be reached, it retries until ctx ends. Any other error is returned.
 func (w Worker) start(ctx context.Context) (stop func(), err error) {
 	const longest = 10 * time.Second
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, longest) {

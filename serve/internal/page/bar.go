@@ -39,7 +39,7 @@ func (s *span) fold(steps []journal.Step) {
 	for _, one := range started {
 		stop := cmp.Or(one.Ended, one.Started)
 		if one.Started.Before(s.from) || stop.After(s.to) {
-			continue // a step of another level
+			continue // a step outside the span
 		}
 		if one.Started.After(end) {
 			gaps = append(gaps, pause{end, one.Started})

@@ -60,7 +60,7 @@ func (a attempt) Note() string {
 // Short reports whether the answer is shown unfolded.
 func (a attempt) Short() bool { return len(a.Answer) < 500 && !a.Same }
 
-// Verdict returns the state of an attempt and a word for this state.
+// Verdict returns the state of an attempt, and the words that describe it or its failure.
 func (a attempt) Verdict() [2]string {
 	switch {
 	case a.State == view.Answer:

@@ -98,8 +98,8 @@ func isAre(n int) string {
 
 const rowsOfComparison = 100
 
-// compared caches the latest differences between ended runs. A person moves from a comparison to its parts, and comparing 100,000
-// lanes takes seconds.
+// compared caches the differences of the latest comparison of two ended runs. A person moves from a comparison to its parts, and
+// comparing 100,000 lanes takes seconds.
 type compared struct {
 	of  [5]string
 	all []journal.Difference

@@ -208,7 +208,7 @@ func pieceOf(ctx context.Context, v View, info journal.RunInfo, id string) (*pie
 	return n, nil
 }
 
-// readersOf returns the nodes created by steps that read a node.
+// readersOf returns at most 50 of the nodes created by steps that read a node.
 func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader, err error) {
 	d, err := v.Journal.DAG(ctx, run)
 	if err != nil {

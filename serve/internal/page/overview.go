@@ -103,7 +103,7 @@ const (
 	mostKinds   = 8
 )
 
-// spenders returns the total cost of the newest runs for each model.
+// spenders returns the total cost of the newest runs for each model, for at most mostModels models.
 func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err error) {
 	for _, run := range p.paid {
 		steps, err := v.Journal.Steps(ctx, run.ID)
@@ -129,7 +129,7 @@ type failureKind struct {
 	Chart chart
 }
 
-// Kinds returns the kinds of failures in the period, most frequent first.
+// Kinds returns the most frequent kinds of failures in the period, at most mostKinds, most frequent first.
 func (p *period) Kinds() (all []failureKind) {
 	for kind, n := range p.All.kinds {
 		m := measure{kind, func(a activity) float64 { return float64(a.kinds[kind]) }, func(a activity) string { return plural(a.kinds[kind], "run") }, false}

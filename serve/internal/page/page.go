@@ -23,13 +23,13 @@ import (
 type Config struct {
 	// View returns the view of the caller who sent a request.
 	View func(*http.Request) View
-	// Fail replies to a request with an error. If it is nil, an error page is sent, which reveals only that a run or a node does
-	// not exist.
+	// Fail replies to a request with an error. If Fail is nil, an error page is sent, which reveals no more than that a run or a
+	// node does not exist.
 	Fail func(http.ResponseWriter, *http.Request, error)
 	// Select returns the query for a list of runs from URL parameters. Nil selects all runs.
 	Select func(url.Values) (journal.Query, error)
-	// API is the path of package serve's API, such as "/v1". Pages are updated from its event streams. If it is empty, pages poll
-	// every 2 seconds.
+	// API is the path of package serve's API, such as "/v1". Pages are updated from its event streams. If API is empty, pages
+	// poll every 2 seconds.
 	API string
 	// Design adds a page /design that shows the components of the pages.
 	Design bool

@@ -129,8 +129,8 @@ const (
 	stepsOfName = 14 // maximum number of lines by which a name moves
 )
 
-// name places the name of each point as near to it as possible, to the right or left, above or below, so that names overlap
-// neither points nor each other.
+// name places the name of each point as near to it as possible, to the right or left, above or below, so that, if there is room,
+// names overlap neither points nor each other.
 func (p *plot) name() {
 	type area struct{ x, y, w float64 } // the area of a line of text; y is its baseline
 	var taken []area

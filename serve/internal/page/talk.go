@@ -30,7 +30,7 @@ type message struct {
 	Role      string
 	Text      string
 	Reasoning string
-	Media     int // number of pictures and sounds
+	Media     int // number of media, such as pictures
 	Calls     []toolCall
 	Turn      *journal.Step // turn that created the message, or nil
 	URL       string        // address of the turn, "" in a file

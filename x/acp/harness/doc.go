@@ -2,8 +2,8 @@
 // Codex, Gemini CLI or stone acp, and edits a git repository.
 //
 // Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The prompt is the
-// field "prompt" of the input, or else the whole input as JSON. The answer contains the program's text, and its edits as a diff
-// for git apply:
+// field "prompt" of the input, or else a line with the intent, followed by the whole input as JSON. The answer contains the
+// program's text, and its edits as a diff for git apply:
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //

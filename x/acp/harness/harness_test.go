@@ -254,7 +254,7 @@ func TestDeadline(t *testing.T) {
 	w.cfg.Sandbox.Method = sandbox.Unconfined // so that the log has the process id of this machine
 	w.cfg.Sandbox.Writable = nil
 	_, err := w.run()
-	if e := call.AsError(err); err == nil || !strings.Contains(e.Error(), "took longer than its 2s") {
+	if e := call.AsError(err); err == nil || !strings.Contains(e.Error(), "took longer than its limit of 2s") {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(w.log)

@@ -105,8 +105,8 @@ func stateOf(req *sdk.CallToolRequest) (s state) {
 	return s
 }
 
-// abandon cancels the run of a call that was cancelled by its client. A client that received the run in a RequestState can repeat
-// its call, so its run is kept.
+// abandon cancels the run of a call that was cancelled by its client. It is not used for a client that received the run in a
+// RequestState, because such a client can repeat its call.
 func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -23,8 +23,8 @@ import (
 const Field = "field"
 
 // Take removes the files from a value. Rest is the value without the properties that were files; it is nil if nothing is left. A
-// file deeper inside the value is replaced by a line with a number, as in a message to a model. A value can contain at most
-// llm.MaxMedia files.
+// file deeper inside the value is replaced by a line with a number, as in a message to a model. The files of a value may total at
+// most llm.MaxMedia bytes.
 func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files sdk.ContentParts, err error) {
 	shown, media, err := structured.Media(value, s)
 	if err != nil || len(media) == 0 {

@@ -207,7 +207,8 @@ func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
 	return a
 }
 
-// write streams a chat: first a chunk with the role, at once, and then a chunk with the answer when the run is done.
+// write streams a chat: first a chunk with the role, at once, and then the answer: in one chunk when the run is done or, for a
+// live model, in pieces as it is written.
 func (c *chatRequest) write(w http.ResponseWriter, t *Turn) {
 	s := NewStream(w)
 	chunk := func(choices ...chatChoice) chatCompletion {

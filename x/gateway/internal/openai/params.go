@@ -104,7 +104,8 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	return nil
 }
 
-// Unset reports whether a value of a parameter requests nothing. For n, this value is 1.
+// Unset reports whether a value requests nothing: null, false, 0, an empty value, or 1, with which n requests a single answer as
+// usual.
 func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":

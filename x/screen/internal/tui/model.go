@@ -63,7 +63,7 @@ type model struct {
 	used          budget.Usage
 	failure       string // failure that was last shown
 	given         dag.DAG
-	leaving, quit bool     // leave when the run has ended; leave at once
+	leaving, quit bool     // leaving: leave when the run has ended; quit: leave at once
 	listed        []string // list of keys or runs, shown instead of the tree and the transcript
 	result        stone.Result
 	err           error
