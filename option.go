@@ -128,8 +128,8 @@ func stated(list []string) []string {
 //
 //	stone.Retry{Attempts: 3, Backoff: time.Second}
 //
-// It never repeats a leaf that was canceled, that made an undeclared query, or whose input is missing. The error of the body, or
-// one that it wraps, controls retries with these optional methods:
+// It never repeats a leaf that was canceled or is waiting for an answer, that made an undeclared query or returned bad content,
+// or whose input is missing. The error of the body, or one that it wraps, controls retries with these optional methods:
 //
 //   - Retryable() bool: returns false if another attempt cannot succeed, for example because of a wrong key or an exhausted
 //     budget.

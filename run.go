@@ -398,7 +398,8 @@ func (r *run) await() {
 	t.waits = false
 }
 
-// drop discards the held events up to number last, whose records were lost. The caller holds t.mu.
+// drop discards the held events up to number last, whose records were lost, but sends the end of the run as a failed one. The
+// caller holds t.mu.
 func (r *run) drop(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {

@@ -240,7 +240,7 @@ func within(base, path string) string {
 	}
 }
 
-// way returns a hint at the flag that avoids an error of an index.
+// way returns a hint that names the flag that avoids the given error, or "".
 func way(err error, index bool) string {
 	switch kind := fault.Kind(err); {
 	case kind == "retrieve/embedder" && index:

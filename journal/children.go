@@ -95,7 +95,7 @@ func (r *runner) drained(ctx context.Context, err error) error {
 }
 
 // Children returns the runs that a run has started with [Elsewhere]: first the runs in the same journal, oldest first, then all
-// others. For the others only the ID, the state, the usage, and the kind and reason of a failure are known.
+// others. For the others, only the ID, the state, the times, the usage, and the kind and reason of a failure are known.
 func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	all, err := childrenIn(ctx, j, run)
 	if err != nil {

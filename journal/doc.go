@@ -59,8 +59,9 @@
 // # Incremental runs
 //
 // Options.Reuse names an earlier run. A leaf marked stone.Reusable takes its result from that run if it reads the same contents
-// there. [AnyRun] means all runs. By default nothing is reused. Even without Options.Reuse, a cached leaf (see stone.Detail) can
-// take its result from any run if that result is not too old. [Diff] lists the leaves that differ between two runs, and why.
+// there. [AnyRun] means all runs. By default, these leaves reuse nothing. Even without Options.Reuse, a cached leaf (see
+// stone.Detail) can take its result from any run if that result is not too old. [Diff] lists the leaves that differ between two
+// runs, and why.
 //
 // # Budgets
 //

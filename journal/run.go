@@ -58,7 +58,7 @@ type Options struct {
 	// input.
 	Fork *Fork
 	// Reuse is the ID (or a unique prefix of it) of the run from which Reusable leaves may take results, or AnyRun. If it is
-	// empty, no results are reused. A resumed run keeps the Reuse it started with.
+	// empty, these leaves reuse no results. A resumed run keeps the Reuse it started with.
 	Reuse string
 	// Account is the name of the account that pays for the run: see Journal.Balance. If it is empty, a resumed run keeps its own.
 	Account string

@@ -130,7 +130,7 @@ func begins(data []byte, head string) bool {
 	return true
 }
 
-// Check returns an error for media without a type, without content or beyond MaxMedia.
+// Check returns an error for media without a type, without content, with both Data and URL, or beyond MaxMedia.
 func (m *Media) Check() error {
 	main, sub, _ := strings.Cut(m.Type, "/")
 	switch {

@@ -194,7 +194,7 @@ func short(text string) string {
 	return strings.NewReplacer("`", "", "\n", " ").Replace(text)
 }
 
-// tell describes a plan's faults, with every finding and the relevant grammar, to the model that wrote the plan.
+// tell describes a plan's errors, at most mostTold of them, and the relevant grammar to the model that wrote the plan.
 func (w *writer) tell(text []byte, findings stone.Findings) string {
 	json := true
 	if v, err := edn.ReadEither(text, edn.Limits{}); err == nil {

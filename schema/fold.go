@@ -16,7 +16,7 @@ func referenceOf(o *object) (ref string, beside bool) {
 	})
 }
 
-// target returns the schema that replaces a reference, unless the reference is within that schema.
+// target returns the schema that replaces a reference, unless the reference is within that schema or too many have been replaced.
 func (l *loosening) target(ref string) (*object, bool) {
 	node, _ := lookup(l.root, ref)
 	def, ok := node.(*object)
@@ -78,7 +78,7 @@ func mergeInto(out, part *object) {
 	}
 }
 
-// narrower returns the types of both lists.
+// narrower returns the types that both lists allow.
 func narrower(a, b []string) (both []string) {
 	for _, t := range a {
 		if accepts(b, t) {

@@ -89,8 +89,7 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location. The map contains at least one resource for every address from which
-// a schema was loaded.
+// enclosing returns the innermost resource around a location. If the map has none, enclosing adds one for the whole address.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {

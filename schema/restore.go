@@ -87,7 +87,7 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 // The property names of one member in a list of members.
 const memberKey, memberValue = "key", "value"
 
-// membersIn returns the object for a list of members, unless a name occurs twice.
+// membersIn returns the object for a list of members. It returns false if an element is not a member or a name occurs twice.
 func membersIn(list []any) (*object, bool) {
 	out := newObject()
 	for _, e := range list {

@@ -87,7 +87,7 @@ func (d *Display) say(at time.Time, line string) {
 	d.write([]byte(at.Local().Format(time.TimeOnly) + " " + line + "\n"))
 }
 
-// slow returns a line for each step that is not in a lane and has been running for a long time.
+// slow returns a line for each leaf that is not in a lane and has been running for a long time. It reports each visit only once.
 func (t *Tree) slow(now time.Time) (lines []string) {
 	const long = 5 * time.Second
 	t.mu.Lock()
@@ -285,7 +285,8 @@ func (r *row) agentAt() *row {
 	return nil
 }
 
-// talks reports whether lines are written for an agent's actions: only for the first turns of each visit, and only outside lanes.
+// talks reports whether lines are written for an agent's actions: only for the first turns of the first visits, and only outside
+// lanes.
 func (r *row) talks() bool {
 	if r == nil || r.inLane || r.visits > maxLines {
 		return false
@@ -369,7 +370,7 @@ const laneNews = 5 * time.Second
 // namedLanes is the maximum number of running lanes that are shown by label.
 const namedLanes = 3
 
-// names returns the labels of the first few running lanes.
+// names returns the labels of the first few running lanes, and the number of the others.
 func (r *row) names() string {
 	var names []string
 	for _, l := range r.active[:min(len(r.active), namedLanes)] {

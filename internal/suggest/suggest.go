@@ -8,7 +8,7 @@ import (
 )
 
 // Closest returns the candidate that was probably meant by name, or "" if none is close. It ignores case, and allows one wrong
-// letter in three. A name of at least three letters may also be the beginning of a single candidate.
+// letter in three, but at least one. A name of at least three letters may also be the beginning of exactly one candidate.
 func Closest(name string, candidates iter.Seq[string]) string {
 	runes := []rune(name)
 	best, bound := "", max(1, len(runes)/3)+1

@@ -78,8 +78,8 @@ func common(a, b []string) func(i, j int) int32 {
 	return func(i, j int) int32 { return n[i*width+j] }
 }
 
-// Changed returns the lines that differ between two texts, each preceded by its sign. It returns at most 12 lines of at most 200
-// bytes.
+// Changed returns the lines that differ between two texts, each preceded by its sign. It returns at most 12 lines, each cut to
+// 200 bytes, and marks omissions with an ellipsis.
 func Changed(before, now string) string {
 	var out []string
 	for _, e := range Diff(strings.Split(before, "\n"), strings.Split(now, "\n")) {

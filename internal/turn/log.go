@@ -179,7 +179,7 @@ func (l *Log) enter(path, name string) {
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
-// leave ends a visit to a leaf. If the leaf has a result, all its parts are accepted.
+// leave ends a visit to a leaf. If the leaf has a result, its open parts are accepted, except calls without a result.
 func (l *Log) leave(path string, ok bool) {
 	if !ok && l.waits(path) {
 		return
@@ -227,7 +227,7 @@ func (l *Log) say(p *part, text string) {
 	}
 }
 
-// find returns the newest part with the ID that is not void, or nil.
+// find returns the newest Tool part with the ID that is not void, or nil.
 func (l *Log) find(id string) *part {
 	for i := len(l.parts) - 1; i >= 0; i-- {
 		if p := l.parts[i]; p.ID == id && p.State != Void && p.Kind == Tool {

@@ -24,9 +24,9 @@ type statement struct {
 	each func([][]byte) // the argument is valid only during the call
 }
 
-// large reports whether the statement must be sent as the first message after a response. PostgreSQL applies its timeouts within a
-// message only if it is the first after a response. Otherwise a process that stops while sending a large statement would keep its
-// locks.
+// large reports whether the statement must be sent as the first message after a response. PostgreSQL applies its timeouts within
+// a message only if the message is the first after a response. Otherwise a process that stops while sending a large statement
+// would keep its locks.
 func (s statement) large() bool {
 	size := 0
 	for _, arg := range s.args {

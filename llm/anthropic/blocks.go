@@ -146,8 +146,8 @@ func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []
 	return append(out, llm.Delta{Kind: kind, Text: text})
 }
 
-// finishBlocks converts tool_use blocks to tool calls. It keeps all blocks for the next turn if any block is neither text nor a
-// call.
+// finishBlocks converts tool_use blocks to tool calls. It keeps all blocks for the next turn if any block has citations or is
+// neither text nor a call.
 func (d *decoder) finishBlocks() {
 	r := &d.reply
 	special := false

@@ -11,9 +11,10 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client for the method batchEmbedContents. It uses the fields of Config that concern the connection, and
-// rejects all others. Extra is merged into the request for each text: {"outputDimensionality": 768}. The result is also an
-// llm.Checker. NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid configuration.
+// NewEmbedder returns a client for the method batchEmbedContents. It uses Model and the fields of Config that concern the
+// connection, and rejects MaxTokens, NoStream and Repetition. Extra is merged into the request for each text:
+// {"outputDimensionality": 768}. The result is also an llm.Checker. NewEmbedder does not use the network and does not fail:
+// Check, and the first use, report an invalid configuration.
 //
 // Questions have the task type RETRIEVAL_QUERY, and documents RETRIEVAL_DOCUMENT; with {"taskType": nil} in Extra, no task type
 // is sent. If the server does not report the number of tokens, it is estimated.

@@ -10,8 +10,9 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// media returns an error for media that the protocol does not support. It restricts only pictures and leaves all other media to
-// the model. Source: Google, Gemini API guide "Image understanding", section "Supported image formats".
+// media returns an error for media that the protocol does not support. It rejects pictures in other formats, and URLs in messages
+// of the model, and leaves all other media to the model. Source: Google, Gemini API guide "Image understanding", section
+// "Supported image formats".
 func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant && m.URL != "":

@@ -13,10 +13,11 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client for the endpoint /embeddings, which most compatible servers provide. It uses the fields of Config
-// that concern the connection, and rejects all others. URL may also end in /embeddings, or in the path of another endpoint, which
-// is replaced. To request fewer dimensions, set Extra to {"dimensions": 512}. The result is also an llm.Checker. NewEmbedder does
-// not use the network and does not fail: Check, and the first use, report an invalid configuration.
+// NewEmbedder returns a client for the endpoint /embeddings, which most compatible servers provide. It uses Model and the fields
+// of Config that concern the connection, and rejects fields that only apply to answers. URL may also end in /embeddings, or in
+// the path of another endpoint, which is replaced. To request fewer dimensions, set Extra to {"dimensions": 512}. The result is
+// also an llm.Checker. NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid
+// configuration.
 //
 // Source: OpenAI, API reference, "Create embeddings": at most 2,048 texts of 8,192 tokens each, together
 // 300,000 tokens.

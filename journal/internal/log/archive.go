@@ -216,7 +216,7 @@ func millis(at time.Time) int64 {
 }
 
 // selects reports whether a run that the database has selected really meets the conditions of q. For a damaged run, it can check
-// only the state.
+// only the state; such a run never meets conditions on failure or cost.
 func selects(q journal.Query, info journal.RunInfo) bool {
 	if info.State != journal.Damaged {
 		return q.Selects(info)

@@ -49,8 +49,9 @@ const mostDoubled = 3
 // mostLosses is the maximum number of lost runs to remember.
 const mostLosses = 10_000
 
-// term returns the duration of the lease with which this process acquires a run. If this process has lost the run, it was too slow
-// to renew its lease. Each loss doubles the duration, so that others wait longer before they take over the run.
+// term returns the duration of the lease with which this process acquires a run. If this process has lost the run, it was too
+// slow to renew its lease. Each loss doubles the duration, at most mostDoubled times, so that others wait longer before they take
+// over the run.
 func (j *Journal) term(id string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -290,7 +291,8 @@ func (j *Journal) Held(id string) context.Context {
 	return never
 }
 
-// leave returns the write that gives up the lease of a run. The write removes a run that was never started and has no records.
+// leave returns the write that gives up the lease of a run. The write removes a run that was never started and has neither
+// records nor questions.
 func (j *Journal) leave(r *run) *write {
 	return &write{run: r, free: true, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		row, err := t.Run(background, r.id)

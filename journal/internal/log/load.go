@@ -213,9 +213,10 @@ func (l *reading) next(ctx context.Context) (more bool, err error) {
 var mostGathering = 5 * time.Millisecond
 
 // gather gives callers that were woken by the last commit time to join the next one, because every commit waits for the disk. It
-// waits for as many callers as last time, but no longer than the last commit took, and stops early if no callers arrive. With 32
-// runs on PostgreSQL this increases throughput from 3,619 to 3,983 steps per second. A second writer does not help: a commit costs
-// the server 0.26 ms whatever it contains, so groups of half the size cost more than their overlap saves.
+// waits for as many callers as last time, but no longer than the last commit took and never longer than mostGathering. If fewer
+// callers arrive, it expects fewer next time. With 32 runs on PostgreSQL this increases throughput from 3,619 to 3,983 steps per
+// second. A second writer does not help: a commit costs the server 0.26 ms whatever it contains, so groups of half the size cost
+// more than their overlap saves.
 func (w *writer) gather() {
 	came := 0
 	for before := -1; came > before; {

@@ -250,7 +250,7 @@ func (w *writer) longest() time.Duration {
 	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }
 
-// signs checks the database, and returns a renewal for every held run.
+// signs checks the database, and returns a renewal for every held run that has its own lease.
 func (w *writer) signs() []*write {
 	if err := w.data.Check(); err != nil {
 		w.queued.Lock()
@@ -392,8 +392,8 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// lookUp asks the database repeatedly until it is certain whether a transaction was committed. If it was not, lookUp returns the
-// transaction's error, so that the writes are repeated.
+// lookUp asks the database repeatedly until it is certain whether a transaction was committed, or until the writer stops. If it
+// was not, lookUp returns the transaction's error, so that the writes are repeated.
 func (w *writer) lookUp(u *UnknownError) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()

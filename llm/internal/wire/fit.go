@@ -159,8 +159,8 @@ func (f *fitted) ids(n *rules.Naming) {
 	}
 }
 
-// media corrects the type of media according to the bytes. Media in a tool result that the server does not accept are replaced
-// with a text, because the result may be in a recorded conversation that every request repeats.
+// media corrects the type of media according to the bytes. Pictures in a tool result that the server does not accept are replaced
+// with text, because the result may be in a recorded conversation that every request repeats.
 func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	role := f.req.Messages[i].Role
 	right := sniffed(media)
