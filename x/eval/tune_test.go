@@ -155,7 +155,7 @@ func TestTuningIsRecorded(t *testing.T) {
 func TestTuningNeeds(t *testing.T) {
 	v := newRival(rand.New(rand.NewPCG(1, 1)), 1)
 	for want, change := range map[string]func(*call.Spec){
-		"asks one capability": func(s *call.Spec) { s.Cap, s.Dispatch.Candidates = "a", nil },
+		"names only one capability": func(s *call.Spec) { s.Cap, s.Dispatch.Candidates = "a", nil },
 		"only candidate is a": func(s *call.Spec) { s.Dispatch.Candidates = []string{"a", "unknown"} },
 		"no threshold":        func(s *call.Spec) { s.Done.Should = nil },
 		"strategy is race":    func(s *call.Spec) { s.Dispatch.Strategy = call.Race },
