@@ -95,7 +95,7 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns the plan's id, or "".
+// ID returns the plan's ID, or "".
 func (p *Plan) ID() string { return p.id }
 
 // Nodes returns the number of nodes in the plan, including all bodies.

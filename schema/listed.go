@@ -32,8 +32,7 @@ func ListsOf(t reflect.Type) *Lists {
 	return kept.(*Lists)
 }
 
-// Check returns an error that names the first value outside its list, or nil. V must be of the
-// type of l.
+// Check returns an error that names the first value outside its list, or nil. The value must have the type that l was made for.
 func (l *Lists) Check(v reflect.Value) error {
 	if l == nil {
 		return nil
@@ -63,7 +62,7 @@ func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	return nil, nil
 }
 
-// lists reports whether t contains a list. Seen holds the types already visited.
+// lists reports whether t contains a list. The map seen holds the types already visited.
 func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false

@@ -238,7 +238,7 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 }
 
 // params follow the page "Messages" in Anthropic's API reference and "Effort" in Anthropic's guide. Messages does not support a
-// seed. The metadata of a request contains the user id.
+// seed. The metadata of a request contains the user ID.
 var params = wire.ParamRules{
 	"temperature":  wire.Put("temperature"),
 	"top_p":        wire.Put("top_p"),

@@ -109,7 +109,7 @@ func id(column []byte) (id dag.ID) {
 	return id
 }
 
-// newResult returns the row for a result. From is the ID of the run from which the result was reused, or empty.
+// newResult returns the row for a result. If the result was reused, from is the ID of the run that it comes from.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node, failed: rec.Failure != nil}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
