@@ -60,7 +60,7 @@ type loss struct {
 	allowEmpty bool // for a map
 }
 
-// body is a sequence of nodes: a body, a lane, a branch.
+// body is a sequence of nodes: a body, a lane or a branch.
 type body struct {
 	key   string // for a branch: the value that selects it
 	at    *place

@@ -66,7 +66,7 @@ var (
 )
 
 // schema describes t. If pointer is true, the value is reached through a pointer or a slice, so the methods of *T are always
-// called. The field path where is for messages.
+// called. Messages give where as the path of the field.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
 		if t.Kind() == reflect.Pointer {

@@ -13,7 +13,7 @@ import (
 // A nil Lists accepts everything. It is safe for concurrent use.
 type Lists struct{ check checker }
 
-// checker returns the path of an invalid value and what is wrong with it, or two empty strings if the value is valid.
+// checker returns the path of an invalid value and the problem with it, or two empty strings if the value is valid.
 type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists

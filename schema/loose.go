@@ -10,7 +10,7 @@ import (
 const maxInlined = 1000
 
 // maxTold is the maximum length of the description of one keyword, in bytes. Longer alternatives are described by their property
-// names, and other keywords are not described.
+// names; other longer keywords are not described.
 const maxTold = 2 << 10
 
 // Loose returns the JSON text of an object schema for a service that shows the schema to a model but enforces nothing. Keywords

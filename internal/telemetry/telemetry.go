@@ -1,4 +1,4 @@
-// Package telemetry declares the interface of the export of spans, so that package cli can export spans without linking package
+// Package telemetry declares the interface for exporting spans, so that package cli can export spans without linking package
 // x/otlp.
 package telemetry
 

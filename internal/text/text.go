@@ -221,8 +221,7 @@ func JSON(content string) string {
 	return out.String()
 }
 
-// Content formats the JSON of a content on one line of at most n columns. For an object with a single member, it formats only the
-// value.
+// Content formats JSON content on one line of at most n columns. For an object with a single member, it formats only the value.
 func Content(content []byte, n int) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(content, &members) == nil && len(members) == 1 {

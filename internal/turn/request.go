@@ -35,7 +35,7 @@ type Request struct {
 	Notice  string     // notice from the server about the request
 }
 
-// An Answer is an answer to a question.
+// An Answer is a client's answer to a question.
 type Answer struct {
 	ID       string // as returned by QuestionID
 	Response string

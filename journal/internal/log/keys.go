@@ -80,7 +80,7 @@ type RunSelection struct {
 	All      bool              // also runs that are not visible; cannot be combined with times
 }
 
-// unfinished lists the states that only few runs are in at any time.
+// unfinished lists the states that few runs are in at any time.
 var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
 
 // Column converts a string to the form in which it is stored in indexed columns: shortened, because an index entry has a maximum

@@ -216,8 +216,8 @@ func (r *Row) open() (head, error) {
 
 const sealBytes = 8 // for the fields, and again for the content
 
-// seal returns a checksum of some fields and a content. The content has its own half of the checksum, so the fields can be checked
-// without it. The checksum is short because it is meant to detect accidents, not attacks.
+// seal returns a checksum of some fields and of content. The content has its own half of the checksum, so the fields can be
+// checked without it. The checksum is short because it is meant to detect accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
 	return append(sealFields(sum[:sealBytes], fields), sum[:sealBytes]...)

@@ -196,7 +196,7 @@ func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) 
 	}
 }
 
-// exhausted reports whether an error in OpenAI's form says that the account has no credit left, in which case waiting does not
+// exhausted reports whether an error in OpenAI's format says that the account has no credit left, in which case waiting does not
 // help.
 func exhausted(body []byte) bool {
 	var e struct {
