@@ -146,7 +146,7 @@ func (b *starter) try(ctx context.Context, version string) (*session, error) {
 		}()
 	}
 	line := &line{Transport: transport}
-	release := context.AfterFunc(ctx, line.cut) // because a write may ignore its context
+	release := context.AfterFunc(ctx, line.cut) // needed because a write may ignore its context
 	s.client, err = b.client.Connect(ctx, line, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err == nil {
 		go func() {

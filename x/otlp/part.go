@@ -90,7 +90,7 @@ func watch(configured func() (*kinds.Reader, error), note func(...string), say f
 	}
 	live, err := NewLive(cfg, say)
 	if err != nil {
-		return nil, err // not a nil *Live in a Watcher
+		return nil, err // nil itself, not a Watcher that contains a nil *Live
 	}
 	return live, nil
 }

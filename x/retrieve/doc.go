@@ -39,8 +39,8 @@
 // outperforms Condorcet and individual rank learning methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] can then
 // reorder the best passages.
 //
-// A search first estimates all cosines from codes with 2 bits per number, and then computes the exact cosines of the 1,000 best
-// candidates. docs/how-to/passages.md states recall and duration. A graph of neighbours answers faster, but finds only 1 to 67 %
-// of the ten nearest vectors unless building it takes ten times as long. It also keeps all vectors in memory and does not support
-// filters (internal/bench/vectors).
+// A search first estimates all cosines from codes with 2 bits per number, and then computes the exact cosines of at least the
+// 1,000 best candidates. docs/how-to/passages.md states recall and duration. A graph of neighbours answers faster, but finds only
+// 1 to 67 % of the ten nearest vectors unless building it takes ten times as long. It also keeps all vectors in memory and does not
+// support filters (internal/bench/vectors).
 package retrieve

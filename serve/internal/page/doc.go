@@ -10,8 +10,8 @@
 // are files served by the server. The policy of every page allows nothing else, so text from a model, a tool or a person is never
 // executed.
 //
-// The size of a page is limited, however large the run: a page has at most a hundred rows, contents are truncated, and a run with
-// more than a few thousand steps is read one level at a time.
+// The size of a page is limited, however large the run: a page has at most a few hundred rows, contents are truncated, and a run
+// with more than 20,000 steps is read one level at a time.
 //
 // [Write] writes a run as one file that needs no server.
 package page

@@ -140,8 +140,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 			}
 			return
 		}
-		// For each literal of a group, an additional variable means that this literal or an earlier one is true. This requires
-		// three clauses per literal; comparing literals in pairs would require a quadratic number.
+		// For each literal of a group, an additional variable means that this literal or an earlier one is true. This requires at
+		// most three clauses per literal; comparing literals in pairs would require a quadratic number.
 		for i, l := range group {
 			upTo := variables + i + 1
 			add(-l, upTo)
