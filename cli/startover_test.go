@@ -38,7 +38,7 @@ func TestStartOver(t *testing.T) {
 	}{
 		"resume":              {true, []string{"resume", "r"}, ""},
 		"run":                 {true, []string{"run", "--id", "r", "--input", `"hello"`}, ""},
-		"run other arguments": {true, []string{"run", "--id", "r", "--input", `"hello"`, "--max-usd", "1"}, "run r exists and is interrupted"},
+		"run other arguments": {true, []string{"run", "--id", "r", "--input", `"hello"`, "--max-usd", "1"}, "run r already exists and is interrupted"},
 		"run another input":   {true, []string{"run", "--id", "r", "--input", `"bye"`}, "the input changed"},
 		"resume, lost":        {false, []string{"resume", "r"}, "the input of the run is not recorded: start the run again"},
 		"run, lost":           {false, []string{"run", "--id", "r", "--input", `"hello"`}, ""},
