@@ -110,8 +110,8 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	return Ashlar{s}
 }
 
-// Map runs body once for each item of a list, all at the same time. The list is the content of a node, such as the nearest node
-// of a list type, or is derived from one:
+// Map runs body once for each item of a list, in concurrent lanes. The list is the content of a node, such as the nearest node of
+// a list type, or is derived from one:
 //
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
@@ -167,9 +167,9 @@ func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
 
-// Rescue runs body; if it fails, the failure is recorded as a node and heal runs after
-// it. No other form handles a failure. Nothing is rolled back: heal sees the nodes of
-// every step of body that had finished. The cancellation of a run is not rescued.
+// Rescue runs body; if it fails, the failure is recorded as a node and heal runs after it. Only Rescue runs a step because of a
+// failure. Nothing is rolled back: heal sees the nodes of every step of body that had finished. The cancellation of a run is not
+// rescued.
 func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }

@@ -70,8 +70,8 @@ func stopped(ctx context.Context) error {
 }
 
 // ofRun reports whether an error concerns the run rather than the step that returned it: a question is waiting for an answer, or
-// the run's budget is exhausted. Such an error ends a fan-out without dropping a lane. An error declares this with a method
-// EndsRun.
+// the run's budget is exhausted. Such an error ends a fan-out without dropping a lane. Errors other than kind.Waiting declare
+// that they concern the run with a method EndsRun.
 func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }

@@ -78,8 +78,8 @@ func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
-// textFields returns the properties of which a single one with a string value is valid content of the type. If a plain string is
-// valid, it returns only "".
+// textFields returns each property that, with a string as its value and without other properties, is valid content of the type.
+// If a plain string is valid, it returns only "".
 func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
 		return []string{""}

@@ -129,7 +129,7 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 	return ctx, nil
 }
 
-// check validates the pipeline with a message.
+// check validates the pipeline with a sample message.
 func (t *talk) check(ctx context.Context) error {
 	input, err := t.speaks.say(ctx, t.calls.base.Input, nil, "?")
 	if err != nil {
@@ -198,7 +198,7 @@ func (t *talk) howToRetry(number int) string {
 	return "to continue it: " + t.command(t.store, "resume", turnID(t.name, number))
 }
 
-// replied returns the newest turn that has a reply, starting at a turn and going back.
+// replied returns the given turn if it has a reply, and otherwise the nearest earlier turn in its chain that has one.
 func (t *talk) replied(number int) int {
 	for t.halted[number] {
 		number = t.after[number]

@@ -10,9 +10,9 @@
 // The command stone, in cmd/stone, offers the same commands with an additional argument PIPELINE: a Go package that exports
 // Pipeline, as in stone run ./examples/audit, or a plan, as in stone run plan.edn --bind x=1.
 //
-// Without a sub-command, both show their pipeline on the full screen of a terminal. A program needs the part screen.Part for
-// this; see [Part]. The command stone looks for the pipeline in the nearest directory .stone, where settings.json names the
-// pipeline and the model of [DefaultModel]; see package cli/internal/config.
+// Without a sub-command, a program shows its pipeline on the full screen of a terminal, and so does the command stone. A program
+// needs the part screen.Part for this; see [Part]. The command stone looks for the pipeline in the nearest directory .stone,
+// where settings.json names the pipeline and the model of [DefaultModel]; see package cli/internal/config.
 //
 // The help lists the commands in groups, by purpose: run, look, check, serve, evaluate and configure. All help texts are in
 // commands.txt.
@@ -36,7 +36,7 @@
 //	$ stone act request.edn      # reads a request envelope, prints a response envelope
 //	$ stone explain plan.edn     # the candidates of each call, and the rules
 //
-// The configuration, or flags such as --grant and --max-usd, also determine the effects that a run may have and its budget. By
+// The configuration, or flags such as --grant and --max-usd, also determine which effects a run may have, and its budget. By
 // default, plans and requests may have no effects.
 //
 // # Recorded runs

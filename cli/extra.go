@@ -26,7 +26,7 @@ var homes = map[string][]string{
 	"kpi": {kpiPackage}, "serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
 }
 
-// exitOf converts the error of a command of a part.
+// exitOf converts an error from a part's command: an Exit becomes an exitError.
 func exitOf(err error) error {
 	if end, ok := errors.AsType[*command.Exit](err); ok {
 		return &exitError{code: end.Code, err: end.Err}
@@ -34,7 +34,7 @@ func exitOf(err error) error {
 	return err
 }
 
-// extraRuns makes a command of a part that reads recorded runs.
+// extraRuns sets up a part's command that reads recorded runs.
 func (a *app) extraRuns(c *cobra.Command, x command.Command) {
 	var flags runsFlags
 	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {

@@ -224,7 +224,8 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// A quantity is the value of a limiting or counting flag. It is nil until the flag is set, unless the flag has a default.
+// A quantity is the value of a flag that sets a limit or a count. The variable that it sets is nil until the flag is set, unless
+// the flag has a default.
 type quantity[N int | float64 | time.Duration] struct {
 	to    **N
 	least N
@@ -283,7 +284,7 @@ type outOfRange string
 
 func (e outOfRange) Error() string { return string(e) }
 
-// over returns the limits set by flags, and for all others the limits in others.
+// over returns the limits in flags. A limit that flags does not set is taken from others.
 func over(flags, others budget.Limits) budget.Limits {
 	return budget.Limits{
 		Roundtrips: cmp.Or(flags.Roundtrips, others.Roundtrips), Tokens: cmp.Or(flags.Tokens, others.Tokens),

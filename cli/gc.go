@@ -131,10 +131,11 @@ func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 
-// ends reports whether a run may be removed at any age.
+// ends reports whether the state of a run permits its removal.
 func (flags gcFlags) ends(r journal.RunInfo) bool {
 	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State))
 }
 
-// goOn lists the states of runs that are kept at any age: they can be resumed, and their finished steps have been paid for.
+// goOn lists the states of runs that are kept at any age unless a flag includes them: these runs can be resumed, and their
+// finished steps have been paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}

@@ -2,5 +2,5 @@
 
 package cli
 
-// openFiles returns the maximum number of files that this process may have open, or 0 if unknown.
+// openFiles returns 0: on these systems, the maximum number of open files is not known.
 func openFiles() uint64 { return 0 }

@@ -64,8 +64,8 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 // intentName matches arguments that may be an intent or a capability whose colon is missing.
 var intentName = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`)
 
-// relinked checks whether this program links the packages of the configured capabilities and others. If it does not, relinked
-// hands the command over to a program that does, and returns an error with that program's exit code.
+// relinked checks whether this program links the packages of the configured capabilities, and the packages in others. If it does
+// not, relinked hands the command over to a program that does, and returns an error with that program's exit code.
 func (a *app) relinked(c *cobra.Command, others ...string) error {
 	conf, err := a.configured()
 	if err != nil || !a.fromArgument() {

@@ -198,7 +198,7 @@ func (a *app) running(ctx context.Context, id string) (is bool, err error) {
 	return is, err
 }
 
-// waiting returns the waiting runs; if people is false, only those that wait only for batches.
+// waiting returns the waiting runs. If people is false, it omits runs that are waiting for a person.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {

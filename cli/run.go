@@ -201,8 +201,8 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
-// sayWaiting prints a message once if many steps are waiting for the budget, because this cannot be seen otherwise. Stop ends the
-// observation.
+// sayWaiting prints a message once if many steps are waiting for the budget, because nothing else shows it. The function stop
+// ends the observation.
 func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	const many, every = 5, 2 * time.Second
 	ended := make(chan struct{})

@@ -95,7 +95,7 @@ func numbered(level journal.Level) bool {
 }
 
 // branch creates the row of a branch and the rows below it. Three kinds of branches have no row: the input, a place that contains
-// only lanes, and a decision, unless it failed, because the chosen branch is shown.
+// only rounds, lanes or branches of a match, and a decision, unless it failed, because the chosen branch is shown.
 func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string, depth int) error {
 	s := view.Result(b)
 	if s != nil && s.Kind == "input" || s == nil && b.Below == 0 {

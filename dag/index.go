@@ -16,7 +16,7 @@ func checkpoint(distance int) bool {
 	return distance == 0 || distance >= stride && distance&(distance-1) == 0
 }
 
-// nearest returns the first node of the type on the first-parent line that starts at n, or nil. N itself counts.
+// nearest returns the first node of the type on the first-parent line that starts at n, or nil. The node n itself counts.
 func (n *Node) nearest(typ string) *Node {
 	at := n
 	for range stride {

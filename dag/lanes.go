@@ -9,8 +9,8 @@ import (
 // This file implements reads of a fan-out's lanes in the Reduce that joins them.
 
 // Lanes reads the nearest node of type t within each surviving lane, in lane order. It is used in the Reduce that closes a
-// fan-out. T may be the type of the items. If a lane contains another fan-out, Lanes sees the result of that fan-out's Reduce. A
-// lane without such a node is an error that names the lane.
+// fan-out. The type t may be the type of the items. If a lane contains another fan-out, Lanes sees the result of that fan-out's
+// Reduce. A lane without such a node is an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }

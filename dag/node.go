@@ -45,8 +45,7 @@ type Spec struct {
 	Time    time.Time         // not part of the id; zero if unknown; a year before 1678 or after 2261 counts as zero
 }
 
-// NewNode makes a node with canonical content. Content that JSON cannot represent
-// without loss is an error that names the field.
+// NewNode makes a node with canonical content. If JSON cannot represent the content without loss, the error names the field.
 func NewNode(s Spec) (*Node, error) {
 	t, err := describe(s.Type)
 	if err != nil {

@@ -141,8 +141,8 @@ func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
 // Queries returns the query for the nearest node of the type.
 func (t Type[T]) Queries() []Query { return []Query{t.Query()} }
 
-// Node makes a node of the type with the parents d.Next(). The content is a copy of v.
-// At is not part of the id and may be zero.
+// Node makes a node of the type with the parents d.Next(). The content is a copy of v. The time at is not part of the id and may
+// be zero.
 func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
 	return t.node(d.next(), v, at)
 }

@@ -31,9 +31,9 @@ type Partial[T any] struct {
 //		show(p.Value.Title, p.Value.Findings)
 //	})})
 //
-// Fn is called each time a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time linear
-// in the length of the answer. Values that do not fit T are skipped, as are answers that are not JSON or are longer than 4 MiB.
-// For a retracted answer, fn is called once. Within a run, calls are never concurrent.
+// The watcher calls fn each time a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time
+// linear in the length of the answer. Values that do not fit T are skipped, as are answers that are not JSON or are longer than 4
+// MiB. For the retraction of an answer, the watcher calls fn once. Within a run, calls are never concurrent.
 func Partials[T any](step string, fn func(Partial[T])) Watcher {
 	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))

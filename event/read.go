@@ -16,7 +16,7 @@ import (
 // it.
 type LineError struct {
 	Line   int    // counted from 1
-	Reason string // in one line, such as "not JSON (…)"
+	Reason string // one line, such as "not JSON (…)"
 }
 
 // Error returns the line number and the reason.
@@ -83,7 +83,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 // maxReason is the maximum number of characters of an error in a LineError.
 const maxReason = 200
 
-// unusable returns the reason why a line is not an event: either it is not an object, or the text of err.
+// unusable returns the reason why a line is not an event: that it is not a JSON object or, if it is one, the text of err.
 func unusable(line []byte, err error) string {
 	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError

@@ -32,7 +32,7 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// Parts returns every part. Each extra, that is, each package below x that is a part, has one entry here and its import.
+// Parts returns every part. Each extra (a package below x that is a part) has one entry and one import in this file.
 func Parts() []cli.Part {
 	return []cli.Part{
 		serve.Part, postgres.Part,

@@ -16,7 +16,7 @@ const (
 	// its body.
 	mostWaiting = 256
 	patience    = 3 * time.Second
-	// mostAtOnce is the maximum number of waiting connections from all addresses.
+	// mostAtOnce is the maximum number of waiting connections from one address, however short their wait.
 	mostAtOnce = 16 * mostWaiting
 )
 

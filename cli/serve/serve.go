@@ -120,7 +120,8 @@ func configOf(cfg publish.Config) serve.Config {
 
 func optionsOf(cfg publish.Config) Options { return Options{By: cfg.By, ModelMayAnswer: cfg.Models} }
 
-// serveClient serves the client of a command. When the server is drained, its calls get the state of their runs.
+// serveClient serves the client of a command. When the server is drained, the client's pending calls return the states of their
+// runs.
 func serveClient(ctx context.Context, command string, cfg publish.Config, in io.Reader, out io.Writer) error {
 	for _, p := range cfg.Protocols {
 		if p, ok := p.(Protocol); ok && p.Command == command {

@@ -43,7 +43,7 @@ func (e *Error) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Cut shortens a text that is longer than n bytes to n bytes, without splitting a character, and appends "…".
+// Cut shortens a text that is longer than n bytes to at most n bytes, without splitting a character, and appends "…".
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s

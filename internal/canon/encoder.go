@@ -56,10 +56,9 @@ func encoderOf(s shape) (*Encoder, *fault) {
 	return e.(*Encoder), nil
 }
 
-// Append appends the canonical JSON of the value at p to dst. P must point to a value of the encoder's type. The value must not
-// change during the call. As with json.Marshal(v), methods with a pointer receiver are called only on values reached through a
-// pointer or slice, not on the value itself, unless the encoder is Addressable. The error is an *Error; dst is then returned
-// unchanged.
+// Append appends the canonical JSON of the value at p to dst. The value must be of the encoder's type and must not change during
+// the call. As with json.Marshal(v), methods with a pointer receiver are called only on values reached through a pointer or
+// slice, not on the value itself, unless the encoder is Addressable. The error is an *Error; dst is then returned unchanged.
 func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	if p == nil {
 		return dst, &Error{Reason: "no value: the pointer to it is nil"}

@@ -89,7 +89,7 @@ type Host struct {
 	// Perform runs a pipeline and prints how it ended.
 	Perform func(context.Context, Task) error
 	// Then executes another command line of this program, with the named flags set as in this command, and with the rest of the
-	// budget in ctx. It ends the calls of the run.
+	// budget in ctx. It first ends ctx and stops the programs that the configuration has started.
 	Then func(ctx context.Context, line []string, flags ...string) error
 }
 

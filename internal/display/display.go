@@ -11,7 +11,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Config specifies what to run and where to show it. All fields except Run and Now are required.
+// Config specifies what to run and where to show it. Pipeline, In, Out and Show are required, and so is Read if Needs is not
+// empty.
 type Config struct {
 	Pipeline stone.Ashlar
 	Grant    []string  // effects granted to runs; nil means all

@@ -97,7 +97,7 @@ type sum struct {
 	left    time.Time     // when the run left this process while requests were waiting for batches
 }
 
-// noting is how long it takes at most until the batches of a run that has left this process are recorded.
+// noting is the maximum time between a run leaving this process and the recording of its batches.
 const noting = time.Minute
 
 // Admit counts a step as in flight, unless a budget cannot pay for it: then refused names the budget. A batch request that has

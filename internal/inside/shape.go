@@ -91,7 +91,7 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 			object = map[string]json.RawMessage{}
 		}
 		if object[s.Text] != nil {
-			return nil, fmt.Errorf("the text and %q of the data are both set: want one of them", s.Text)
+			return nil, fmt.Errorf("the message has a text, and its data also sets %q: set only one of them", s.Text)
 		}
 		said, err := json.Marshal(text)
 		if err != nil {
@@ -105,8 +105,9 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
 }
 
-// Plain returns a node's content for people, without accompanying fields. If the content is a string, or an object with a single
-// string such as an agent's answer, Plain returns it as text; otherwise it returns it as data.
+// Plain returns a node's content for people, without accompanying fields. If the content is a string, or an object whose only
+// field is a string named "text", such as an agent's answer, Plain returns the string as text. It returns any other content as
+// data.
 func Plain(n *api.Node) (text string, data json.RawMessage) {
 	content := n.Content
 	var object map[string]json.RawMessage

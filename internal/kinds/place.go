@@ -62,9 +62,9 @@ func (r *Reader) reachFile(field form.Value, file string) {
 	}
 }
 
-// Host returns the scheme and host of an address. A database address is returned complete except for the password, because its
-// parameters may name more hosts. For anything else Host returns "". All other parts of an address are omitted, because they may
-// be secret.
+// Host returns the scheme and host of an address. A database address is returned without the password but otherwise complete,
+// because its parameters may name more hosts. For anything else Host returns "". All other parts of an address are omitted,
+// because they may be secret.
 func Host(address string) string {
 	if redact.IsDatabase(address) {
 		return redact.Database(address)

@@ -32,7 +32,7 @@ type Reader struct {
 	Closers  []func() error                      // functions that stop what capabilities have started
 	Logins   map[string]Login                    // logins, by name of the server
 	Places   []Place                             // places outside the configuration
-	Contacts []Contact                           // listed in place of the places they are at
+	Contacts []Contact                           // addresses that receive data; shown instead of the Places with the same address
 	of       string                              // name of the part whose fields are being read; see Of
 	Indexes  []string                            // indexes that Index has read
 	Argvs    []Argv                              // commands that Argv has read

@@ -91,8 +91,8 @@ type Rank struct {
 	Interactive bool `json:"interactive,omitempty"`
 	// Tenant is the owner of the run. Tenants take turns: the tenant that was served least recently is next.
 	Tenant string `json:"tenant,omitempty"`
-	// Requests with a higher Priority start first. However, one in four requests that start is the one that has waited longest,
-	// whatever its priority.
+	// Requests with a higher Priority start first. However, once three requests in a row have overtaken the one that has waited
+	// longest, that one is next, whatever its priority.
 	Priority int `json:"priority,omitempty"`
 }
 
@@ -111,8 +111,8 @@ func RankOf(ctx context.Context) Rank {
 
 type watchKey struct{}
 
-// Watch returns a context for whose requests watch is called with the time that the request has waited, even if it was then
-// refused. Watch is not called for requests that did not have to wait. It may be called concurrently.
+// Watch returns a context for requests. For each of these requests that had to wait, watch is called with the duration of the
+// wait, even if the request was then refused. The calls may be concurrent.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }

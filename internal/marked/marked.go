@@ -22,8 +22,8 @@ type Set uint64
 type Place interface {
 	// Check returns findings that explain why the body must not run p.
 	Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings
-	// Brought returns the marks of the results of a tool or capability. If effects is nil, the effects are unknown, so the results
-	// have all marks. P is the pipeline that produces the results, if there is one.
+	// Brought returns the marks of the results of a tool or capability. If effects is nil, the effects are unknown, so the
+	// results have all marks. The pipeline p produces the results; it is the zero Ashlar if there is none.
 	Brought(name string, effects []string, p stone.Ashlar) Set
 	// With returns a context for a body that also works with text that has the given marks.
 	With(ctx context.Context, s Set) context.Context

@@ -1,6 +1,6 @@
 // Package past lets a run reuse the answers that models, capabilities, tools and people gave in an earlier run. A journal stores
-// each step's request in its record. If the context has an earlier run, a step that is about to send a request that is also
-// recorded there ends before it does so, and the journal records the earlier result instead.
+// each step's request in its record. If the context has an earlier run, and that run has recorded the request that a step is
+// about to send, the step ends without sending the request, and the journal records the earlier result.
 package past
 
 import (
@@ -56,7 +56,7 @@ type Run struct {
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
 	New      int `json:"new,omitempty"` // requests that are not in the earlier run
-	// USD is what the other requests cost in the earlier run.
+	// USD is the cost, in the earlier run, of the requests that are not new.
 	USD float64 `json:"usd,omitempty"`
 }
 

@@ -78,7 +78,8 @@ func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principa
 func (c *Config) Grants() bool { return c.granted != nil }
 
 // Unbounded returns the grant for code that the user chose to run. Without roles, it is nil, which allows everything. With roles,
-// it contains the known effects and the pipeline's effects, as far as the roles allow them.
+// it contains the effects that the roles allow among the known effects, the pipeline's effects, the effects with a rule, and the
+// needs of the capabilities and tools.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
@@ -143,8 +144,8 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. If there is none, solver/sat and
-// solver/cel are available if they are linked.
+// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. Without one, solver/sat and
+// solver/cel are available, provided that the program links them.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {

@@ -22,7 +22,7 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// ProjectFiles returns the files within the project that make up its configuration or that commands of programs refer to:
+// ProjectFiles returns the files within the project that make up its configuration or to which configured commands refer:
 // programs, scripts, and files named by an argument or by a word in an argument. Such a name may be relative to the project, to
 // the program's directory, or to a directory in the arguments. Files with any extension can be programs.
 func (c *Config) ProjectFiles() (found []string) {
@@ -100,7 +100,7 @@ func (c *Config) Indexes() []string {
 }
 
 // Reaches returns one line for each program that capabilities, checks and servers would start; one for each address, with its
-// keys, that these, webhooks and searches would contact; and one for everything else that fields of these types name.
+// keys, to which the configuration would send data; and one for each other file, variable or key that a field names.
 func (c *Config) Reaches() (lines []string) {
 	type place struct{ of, at string }
 	said := map[place]bool{}

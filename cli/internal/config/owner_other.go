@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// ours always returns true, on systems where files have no owner that can be compared.
+// ours always returns true: on these systems, files have no owner that can be compared.
 func ours(fs.FileInfo) bool { return true }

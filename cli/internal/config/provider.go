@@ -138,8 +138,9 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client returns a client for to.Model, which is the name of a model or of a capability that calls one. The model is called at
-// the named provider or, if that is "", at the configured one. Client returns nil if the configuration has none.
+// Client returns a client for to.Model, which is the name of a model or of a capability that calls one. The client calls the
+// model at the named provider or, if provider is "", at the one that is configured for the model. If there is no such provider,
+// Client returns nil.
 func (c *Config) Client(provider string, to Connection) llm.Model {
 	p := c.providers[provider]
 	if provider == "" {

@@ -21,7 +21,7 @@ type Program string
 // or was killed by a signal.
 //
 // SIGTERM is passed on unchanged, and every other signal as SIGHUP. This keeps one Ctrl-C from counting twice: a terminal also
-// sends the interrupt to the program directly, and the program counts each kind of signal separately. After three signals of a
+// sends the interrupt to the program directly, and the program counts each kind of signal separately. On the third signal of a
 // kind, Run kills the program. On Linux, the program dies with this process.
 func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(string(p), args...)

@@ -260,7 +260,8 @@ func (f *File) look(now time.Time) error {
 // digest returns the digest of a secret. It needs no salt and no key stretching, because a secret has 260 random bits.
 func digest(secret string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(secret))) }
 
-// lock creates the lock file, waiting if it exists, and returns a function that releases the lock.
+// lock waits for the lock of the lock file, which it creates if necessary, and returns a function that releases the lock. On
+// systems without file locks, another file represents the lock as long as it exists.
 func lock(name string) (release func() error, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -278,7 +279,8 @@ func lock(name string) (release func() error, err error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// create creates the file. It waits up to 10 s as long as the file exists.
+// create creates a file that represents a lock, and returns a function that removes it. As long as the file exists, create waits,
+// for 10 s at most.
 func create(name string) (release func() error, err error) {
 	const most = 10 * time.Second
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
