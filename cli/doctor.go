@@ -286,7 +286,7 @@ func crashed() diagnosis {
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
 
-// versionFlag adds the flag --version. Cobra's own flag needs a template: linking text/template makes a program keep every
+// versionFlag adds the --version flag. Cobra's own flag needs a template: linking text/template makes a program keep every
 // exported method, which adds megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)

@@ -15,7 +15,7 @@ const (
 	maxProgress = 500
 )
 
-// A Reporter sends Progress events about one operation, at most ten per second, and drops reports in between. A nil Reporter
+// A Reporter sends Progress events about one operation, at most ten per second, and drops all further reports. A nil Reporter
 // sends nothing. It may be used by several goroutines at once.
 type Reporter struct {
 	place Place
