@@ -147,7 +147,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	return d, written
 }
 
-// clock compares the system time with the newest recorded time and with Go's release date.
+// clock compares the system time with the newest recorded time and with the year in which this program was made.
 func clock(now, written time.Time) diagnosis {
 	d := diagnosis{Name: "clock", State: good, Value: now.Format(time.RFC3339)}
 	switch {

@@ -128,7 +128,8 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the user answers yes or no. It reads only the line with the answer.
+// agrees asks at the terminal until the user answers yes or no. The end of the input means no. It reads no input after the line
+// with the answer.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")

@@ -118,7 +118,7 @@ func (s *store) inProject(makeIt bool) error {
 	return nil
 }
 
-// makeProject creates the directory of a database, unless it exists.
+// makeProject creates the directory of a database and its .gitignore, unless they exist.
 func makeProject(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

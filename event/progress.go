@@ -25,7 +25,8 @@ type Reporter struct {
 	sent time.Time
 }
 
-// Report returns a reporter for an operation that starts now at the place. The reporter is nil if the place has no watcher.
+// Report returns a reporter for an operation that starts now at the place. The reporter is nil if no watcher wants events of
+// level info.
 func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil
