@@ -116,7 +116,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 	case report.Built != "" && report.Bare > 0:
 		a.complain("%s without a vector, found by words only: configure the embedder %s and run the command again", text.Plural(report.Bare, "text"), report.Built)
 	case report.Bare > 0:
-		a.complain("search by words only: no embedder is configured; add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
+		a.complain("searches match words only: no embedder is configured; add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
 	}
 	return nil
 }
@@ -197,9 +197,9 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		a.complain("%s without a vector, ranked by words only: stone index adds vectors", text.Plural(answer.Bare, "text"))
 	case !answer.Words || flags.words:
 	case answer.Built == "":
-		a.complain("search by words only: the index has no vectors")
+		a.complain("searches match words only: the index has no vectors")
 	default:
-		a.complain("search by words only: the index's embedder %s is not configured", answer.Built)
+		a.complain("searches match words only: the index's embedder %s is not configured", answer.Built)
 	}
 	return nil
 }

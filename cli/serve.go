@@ -92,7 +92,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 				case cfg.Open:
 					say("--insecure: everyone who can reach this address may read, start, cancel and answer all runs and call every capability, including other users and all programs of this machine, even a confined command with a network")
 				case first != "":
-					say("this token is valid until the server ends: create others with %q", a.Name+" token create")
+					say("this token is valid until the server stops or another token is created: create one with %q", a.Name+" token create")
 				}
 			}
 			return a.linked.server.Serve(ctx, cfg)

@@ -32,7 +32,7 @@ func connector(m Method) (string, error) {
 
 // A link connects the network namespace of a command. Its files are passed to bwrap.
 type link struct {
-	info, infoEnd   *os.File // a pipe on which bwrap reports the id of the process in the namespace
+	info, infoEnd   *os.File // a pipe on which bwrap reports the ID of the process in the namespace
 	names, namesEnd *os.File // a pipe from which bwrap reads the resolver configuration
 }
 
@@ -45,6 +45,7 @@ func newLink() (l *link, err error) {
 	}
 	if err != nil {
 		l.close()
+		_ = l.info.Close() // or it was never opened
 		return nil, err
 	}
 	return l, nil
@@ -72,7 +73,7 @@ func (l *link) connect(program string) error {
 	if err := json.NewDecoder(l.info).Decode(&told); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("read the network of bwrap: %w", err)
+		return fmt.Errorf("read the process id that bwrap reports: %w", err)
 	}
 	// Bubblewrap may create a second user namespace. The network namespace belongs to the first.
 	space := fmt.Sprintf("/proc/%d/ns/net", told.Child)

@@ -85,7 +85,7 @@ const (
 	maxProblems = 100
 )
 
-// describe returns the kind of v and, if short, its value. V may come from a schema's tree or from a decoded document.
+// describe returns the kind of v and, if short, its value. The value may come from a schema's tree or from a decoded document.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:

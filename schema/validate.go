@@ -79,7 +79,7 @@ func compileError(err error, document any) error {
 }
 
 // Validate checks JSON text against the schema. It returns nil or a *ValidationError with the problems, even for text that is not
-// JSON; any other error comes from ctx or the schema. A text that needs more than ten million comparisons does not fit.
+// JSON; any other error comes from ctx or the schema. Text that needs more than ten million comparisons counts as invalid.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {

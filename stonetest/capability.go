@@ -110,7 +110,7 @@ func testInput(t *testing.T, c Capability) {
 			checkError(t, err)
 		}
 		if ctx.Err() != nil {
-			t.Errorf("input %q takes more than %v", input, soon)
+			t.Errorf("input %q took longer than %v", input, soon)
 		}
 		cancel()
 	}

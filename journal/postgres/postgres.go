@@ -45,7 +45,7 @@ type DB struct {
 type shared = log.Journal
 
 // Tests change these variables: the function called at the points where they kill the process, the clock, the poll interval of
-// Follow, and the maximum size of a content.
+// Follow, and the maximum size of a row's content.
 var (
 	reached     log.Points
 	now         = time.Now

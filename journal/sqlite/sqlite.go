@@ -48,7 +48,7 @@ var (
 	readers = 8
 )
 
-// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are only repeated
+// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are resumed only
 // within one program. Writes to such a file never wait for the disk.
 const Memory = ":memory:"
 
