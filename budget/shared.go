@@ -105,8 +105,8 @@ func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// forever is the day under which budgets that are never renewed are counted. Journals delete sums by day, and thus never this
-// sum.
+// forever is the day under which budgets that are never renewed are counted. Journals delete the sums of past days, and thus
+// never this sum.
 const forever = math.MaxInt32
 
 // Key returns the account under which a journal counts the budget, and the Unix day on which the period of a time begins.

@@ -106,7 +106,7 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 	return reply, nil
 }
 
-// read reads a result. It returns the error of a result of type error.
+// read reads a result. If the result is of type error, read returns that error.
 func (r *Reply) read(m *form.Map) *Error {
 	m.Need("type")
 	if !m.At("type").OneOf(&r.Type, Value, Plan, Stream, "error") {

@@ -299,7 +299,7 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes a text if standard input is a terminal.
+// prompt writes s if standard input is a terminal.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)

@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// ownHelp makes errors of cobra's built-in commands look like errors of other commands.
+// ownHelp makes errors from cobra's built-in commands look like errors from other commands.
 func (a *app) ownHelp(root *cobra.Command) {
 	const group = "Configure"
 	root.SetHelpCommandGroupID(group)

@@ -72,7 +72,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.L
 
 // Read reads the format that Write writes and recomputes every id. The error is a *FormatError if an id does not match content,
 // type and parents, or if a line is not a node, has an unknown field or precedes the lines of its parents. A repeated node
-// changes nothing. Empty lines are skipped. An error of r is returned wrapped, with the line number. Read keeps all nodes in
+// changes nothing. Empty lines are skipped. An error from r is returned wrapped, with the line number. Read keeps all nodes in
 // memory and does not limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}

@@ -33,7 +33,7 @@ type Key map[string]Path
 // Config describes a file of answers. Only File is required.
 type Config struct {
 	File string
-	// Model selects the rows whose column "model" has this value; "" selects all.
+	// Model selects the rows whose "model" column has this value; "" selects all.
 	Model string
 	// Key selects the row for a request. Nil means {"id": {"id"}}.
 	Key Key

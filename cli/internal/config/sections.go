@@ -97,8 +97,8 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// ReadSection reads only one section of a configuration, by default of the one in the nearest directory .stone. It also returns the
-// name of the file. Without a configuration, r is nil.
+// ReadSection reads only one section of a configuration, by default of the one in the nearest .stone directory. It also returns
+// the name of the file. Without a configuration, r is nil.
 func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
