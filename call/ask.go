@@ -386,8 +386,8 @@ func cleaned(e *Error) *Error {
 // valid replaces bytes that are not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// errorOf turns a capability's error into a failure. An error with a failure kind
-// keeps it; any other is "runtime/invoke-failed".
+// errorOf turns a capability's error into a failure. A timeout becomes "timeout/soft". An error with a failure kind other than
+// error, panic and canceled keeps its kind, and any other error is "runtime/invoke-failed".
 func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
