@@ -167,8 +167,8 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	return a, err
 }
 
-// ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended. Loose
-// marks an invocation for which the other lanes do not wait.
+// ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended, or that
+// it is waiting for a person. Loose marks an invocation for which the other lanes do not wait.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	place, err := e.enter(ctx)
 	if err != nil {
