@@ -25,7 +25,7 @@ import (
 type policy = interface {
 	// Enter checks p before p runs at the place that ctx denotes, and returns the context to run it with.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
-	// Narrow returns those of the granted effects that the body running with ctx may have; nil means all.
+	// Narrow returns the granted effects that the body running with ctx may have; nil means all.
 	Narrow(ctx context.Context, granted []string) []string
 }
 

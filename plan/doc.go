@@ -40,8 +40,8 @@
 //
 //	{:inputs {:letter {:type "string"} :from :person} :nodes […]}
 //
-// It then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A server
-// publishes such a plan with a typed input.
+// The plan then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A
+// server publishes such a plan with a typed input.
 //
 // In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has that name, the keyword is
 // read as a string, or rejected if it resembles the name of a slot.

@@ -89,7 +89,7 @@ func located(at *place, message string) string {
 	return message
 }
 
-// The types of findings in addition to those of package stone.
+// The types of findings in addition to package stone's types.
 const (
 	unknownOp     = "unknown-op"
 	unknownField  = "unknown-field"

@@ -236,7 +236,7 @@ func containsWish(k jsonschema.ErrorKind) string {
 	return "want at least one item that fits the schema of contains"
 }
 
-// message says what a keyword requires and what was found.
+// message describes a keyword's requirement and the value found.
 func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	switch k := k.(type) {
 	case *kind.Type:

@@ -33,8 +33,8 @@ type Run struct {
 	lastCall       *call.Record // nil if there is no record at callAt
 }
 
-// Small is the maximum number of steps in a run whose steps are all read at once. In a larger run, the journal sums up the steps
-// that are not shown.
+// Small is the maximum number of steps in a run that is read completely. In a larger run, the journal sums up the steps that are
+// not shown.
 const Small = 20_000
 
 // Read reads a run, including its steps if all is set or there are only a few.

@@ -18,7 +18,7 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait just as long before it takes
+	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait equally long before it takes
 	// over a dead process's run. Zero means 5 seconds.
 	Lease time.Duration
 	// Retry is how long a failed read or write is retried before its error is reported, for example while the server restarts.

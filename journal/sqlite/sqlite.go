@@ -14,8 +14,8 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait just
-	// as long. Zero means 5 seconds.
+	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait
+	// equally long. Zero means 5 seconds.
 	Lease time.Duration
 	// Retry is how long a failed write is retried before its error is reported, for example on a full disk or a locked file. Zero
 	// means 5 seconds.

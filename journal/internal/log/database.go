@@ -235,7 +235,7 @@ type Run struct {
 }
 
 // Row is a record. A row with a Digest is the result of a step, a row with only a Node is a node that no step created, and a row
-// with neither lists the steps that start.
+// with neither lists the steps that start or is detached from its step.
 type Row struct {
 	Run, Seq int64
 
