@@ -265,8 +265,8 @@ const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a vari
 // looksOnly lists the commands that neither execute any part of a pipeline nor spend money.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
-// over makes a command call do with a pipeline. With FromArgument, the package is built first, and the resulting program takes
-// over the command.
+// over makes a command call do with a pipeline. With FromArgument, a package is first built into a program that takes over the
+// command. Plans and intents need no such program.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
 	if a.fromArgument() {
 		a.planFlags(c)

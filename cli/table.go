@@ -28,7 +28,7 @@ func (t *table) add(cells ...string) {
 }
 
 // print prints the columns side by side and omits empty ones. If width is not 0, lines are fitted to it: the last column, usually
-// a reason, is wrapped, and other columns are cut.
+// a reason, is wrapped, and lines that are still too long are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
 	widths := make([]int, len(t.names)) // 0 for an omitted column

@@ -45,7 +45,7 @@ type Config struct {
 	Schema func(name string) (*schema.Schema, bool)
 }
 
-// Check returns an error if the file cannot be read.
+// Check returns an error if the configuration is invalid or the file cannot be read.
 func (c Config) Check() error {
 	if c.File == "" {
 		return errors.New("answers: no File: name a file of JSON Lines")

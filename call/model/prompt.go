@@ -175,7 +175,7 @@ func judged(verb string, input call.JSON) string {
 	return text + "\n\n" + mark + "\n" + string(input) + "\n" + mark
 }
 
-// plain returns the string in an input whose only field is a string, or else the JSON of the input.
+// plain returns the string in an input whose only field is "prompt" or "text", or else the JSON of the input.
 func plain(input call.JSON) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
