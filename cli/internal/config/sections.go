@@ -61,7 +61,7 @@ func (r *reader) readWebhooks(m *form.Map) {
 	})
 }
 
-// mostName is the maximum length of a budget's name, because the name is part of a key.
+// mostName is the maximum length of a budget's name, which is limited because it is part of a key.
 const mostName = 64
 
 // readBudgets reads the shared budgets.
