@@ -211,7 +211,7 @@ func (e *Invalid) line(f form.Fault) string {
 func (e *Invalid) Error() string {
 	line := e.line(e.Faults[0])
 	if n := len(e.Faults) - 1; n > 0 {
-		line += fmt.Sprintf(" (and %d more: stone config check lists them)", n)
+		line += fmt.Sprintf(" (and %d more: the command config check lists them)", n)
 	}
 	return line
 }
