@@ -125,7 +125,7 @@ func (a *agent) questions() (names []string) {
 	return names
 }
 
-// unpriced returns the models of the agent whose price is unknown. A budget that limits money rejects them.
+// unpriced returns the agent's models whose price is unknown. A budget that limits money rejects them.
 func (a *agent) unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil

@@ -125,7 +125,7 @@ func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from
 	return r, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
+// readSearch reads the search section: the project's index, how documents are split into passages, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
