@@ -423,8 +423,8 @@ func (r *run) passDurable() {
 	}
 }
 
-// told releases the remaining events at the end of a run. The arguments are the error of the run before and after the end of the
-// run was recorded. They are equal if recording succeeded.
+// told releases the remaining events at the end of a run. The arguments are the run's error before and after its end was
+// recorded. They are equal if recording succeeded.
 func (r *run) told(before, err error) {
 	if r.settles == nil {
 		return

@@ -19,8 +19,8 @@ type Context struct {
 	Agent string
 	Turn  int
 
-	// Messages is the conversation. What the outermost middleware returns becomes the conversation of the next turn, and finally
-	// of the node.
+	// Messages is the conversation. The messages that the outermost middleware returns become the conversation of the next turn
+	// and, after the last turn, of the node.
 	Messages []llm.Message
 	// Further parts of this turn's request.
 	System    string

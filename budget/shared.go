@@ -26,8 +26,8 @@ type Shared struct {
 	Limits Limits `json:"limits"`
 }
 
-// A Rule selects the runs that draw on a Shared budget: all runs, or only those of Pipeline if it is not empty, that have all the
-// Labels.
+// A Rule selects the runs that draw on a Shared budget: runs that have all the Labels and, if Pipeline is not empty, belong to
+// that pipeline.
 type Rule struct {
 	Shared
 	Pipeline string

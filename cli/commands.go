@@ -266,7 +266,7 @@ const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a vari
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
 // over makes a command call do with a pipeline. With FromArgument, a package is first built into a program that takes over the
-// command. Plans and intents need no such program.
+// command. Plans and intents stay in this program, unless it lacks configured packages; see relinked.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
 	if a.fromArgument() {
 		a.planFlags(c)

@@ -27,7 +27,7 @@ import (
 // The model is chosen when it is first used, so a package can store the result in a variable. stone.Validate reports an invalid
 // choice.
 //
-// An address in the project's settings is used only if the user trusts these settings; see the command trust.
+// An address in the project's settings is used only if the user trusts these settings; see the trust command.
 func DefaultModel() llm.Model {
 	defaultWanted.Store(true)
 	return &defaultModel{}

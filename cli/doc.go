@@ -53,7 +53,7 @@
 //	$ ./prog diff RUN RUN        # which steps differ, and why
 //	$ ./prog export last --as html --to run.html
 //
-// The command chat runs the pipeline once for each message, and records each turn as a run:
+// The chat command runs the pipeline once for each message, and records each turn as a run:
 //
 //	$ ./prog chat                # Ctrl-C cancels a turn, Ctrl-D ends the chat
 //	$ ./prog chat --session last # continues the newest chat; chat --list shows all

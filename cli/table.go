@@ -103,7 +103,7 @@ func (a *app) print(v any, t *table, width int) error {
 	return output(t.print(a.Stdout, width))
 }
 
-// columns returns the width of the terminal at standard output, or 0 if it is no terminal.
+// columns returns the width of the terminal at standard output, or 0 if that is not a terminal.
 func (a *app) columns() int {
 	f := terminal(a.Stdout)
 	if f == nil {

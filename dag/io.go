@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// line is the JSON form of a node. Base is set for the head of a lane that no node follows yet: it is the node before the
-// fan-out.
+// line is the JSON form of a node. Base is the node before the fan-out; it is set only for the head of a lane that no node
+// follows yet.
 type line struct {
 	ID      *ID               `json:"id"`
 	Type    string            `json:"type"`

@@ -57,7 +57,7 @@ type beginsKey struct{}
 // immediately. Both methods then need only one write, which need not be durable before the next write.
 func WithBegin(ctx context.Context) context.Context { return context.WithValue(ctx, beginsKey{}, true) }
 
-// Begins reports whether ctx was returned by WithBegin.
+// Begins reports whether ctx comes from WithBegin.
 func Begins(ctx context.Context) bool { return ctx.Value(beginsKey{}) != nil }
 
 type childKey struct{}
@@ -71,7 +71,7 @@ func WithChild(ctx context.Context, goesOn bool) context.Context {
 	return context.WithValue(ctx, childKey{}, child{goesOn})
 }
 
-// Child reports whether ctx was returned by WithChild, and with which goesOn.
+// Child reports whether ctx comes from WithChild, and returns WithChild's goesOn.
 func Child(ctx context.Context) (is, goesOn bool) {
 	c, is := ctx.Value(childKey{}).(child)
 	return is, c.goesOn
@@ -85,5 +85,5 @@ func WithLookup(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookupKey{}, true)
 }
 
-// Lookup reports whether ctx was returned by WithLookup.
+// Lookup reports whether ctx comes from WithLookup.
 func Lookup(ctx context.Context) bool { return ctx.Value(lookupKey{}) != nil }

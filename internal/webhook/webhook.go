@@ -81,7 +81,7 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
-// A StatusError is the status code of a response, if outside the range 200 to 299.
+// A StatusError is a response status code outside the range 200 to 299.
 type StatusError int
 
 // Error returns the status.
