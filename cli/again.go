@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags that name the steps and lanes to repeat, including the lost lanes if lost is set. It prints the steps
-// to be repeated with their earlier cost.
+// again returns the addresses of the steps and lanes that the flags name for repetition. If lost is true, it includes the lost
+// lanes. It prints these steps with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil
@@ -70,7 +70,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	return line, nil
 }
 
-// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with a label.
+// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with the given label.
 func placeAgain(run string, steps []journal.Step, lost []view.LostLane, labelled func(string) string, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {
