@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the addresses of the steps and lanes that the flags name for repetition. If lost is true, it includes the lost
+// again returns the command-line flags with which the named steps and lanes are repeated. If lost is true, they include the lost
 // lanes. It prints these steps with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {

@@ -307,8 +307,8 @@ func (p *person) prompt(s string) {
 	}
 }
 
-// ended returns the answer, or the error, for the end of the input. At a terminal, it means Ctrl-D, which cancels this question.
-// Otherwise no further question can be answered from this input.
+// ended returns the error with which a question ends at the end of the input. At a terminal, it returns nil: Ctrl-D cancels this
+// question. Otherwise no further question can be answered from this input.
 func (p *person) ended(q ask.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
