@@ -17,11 +17,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 )
-
-// turnIntent is the intent of [Model] calls whose Spec does not name one.
-const turnIntent = "llm/turn"
 
 // Model returns a model that makes a call for every request. The call uses a cascade or another strategy over capabilities, with
 // their limits and breakers, and the checks and the judge of the Spec. The Applicator thus selects the capability that answers
@@ -42,7 +40,7 @@ const turnIntent = "llm/turn"
 // answer while it arrives. The other strategies stream the chosen answer once it is complete.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
-	spec.Intent = cmp.Or(spec.Intent, turnIntent)
+	spec.Intent = cmp.Or(spec.Intent, terms.Turn)
 	spec.Dispatch.AllowFailure = false
 	return &turns{spec: spec}
 }
