@@ -74,6 +74,7 @@ type Subject struct {
 	Step string
 
 	invalid error // the error of validating Out with Schema
+	reply   JSON  // the out of a turn, whose text may contain Out
 	atDoor  bool  // whether Out is the input
 }
 
