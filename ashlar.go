@@ -43,7 +43,7 @@ func (s *spec) clone() *spec {
 	return c
 }
 
-// parts are the parts of an ashlar that every form may have.
+// parts holds the fields that an ashlar of any form may have.
 type parts struct {
 	form     form
 	name     string
@@ -377,7 +377,7 @@ type Detail struct {
 	// CheckGrant returns the findings for a run that grants only these effects. Use it if the effects that the leaf needs are not
 	// known when the leaf is made.
 	CheckGrant func(grant []string) []Finding
-	// Guards marks a leaf that only checks something and fails if the check does: no other step needs to read its node.
+	// Guards marks a leaf that only checks something and fails if the check fails: no other step needs to read its node.
 	Guards bool
 
 	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result, such

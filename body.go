@@ -283,8 +283,8 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 }
 
 // lift rebases d, which extends the DAG with which a step of the flow around f started, onto the committed DAG before that step,
-// once all earlier steps are committed. It does the same for every flow further out. Before changing anything, it calls agree
-// with the DAG that it will return; if agree fails, nothing is changed.
+// once all earlier steps are committed. It does the same for every outer flow. Before changing anything, it calls agree with the
+// DAG that it will return; if agree fails, nothing is changed.
 func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) (dag.DAG, error) {
 	w, i := f.inFlow()
 	if w == nil {

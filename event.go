@@ -73,8 +73,8 @@ type notices struct {
 	all []event.Notice
 }
 
-// notice adds a notice to the run's result and sends it, unless the run already has a notice with the same code at the same
-// place.
+// notice adds a notice to the run's result and sends it, unless the run already has maxNotices notices, or one with the same code
+// at the same place.
 func (f *frame) notice(n event.Notice) {
 	if n.Path == "" {
 		n.Path = f.path()
@@ -118,8 +118,8 @@ func (f *frame) started() func(dag.DAG) {
 	}
 }
 
-// factsOf returns the booleans and numbers of a short result, such as "passed=false". They indicate the outcome without revealing
-// any text of the result.
+// factsOf returns up to three booleans and numbers of a short result, such as "passed=false". They indicate the outcome without
+// revealing any text of the result.
 func factsOf(n *dag.Node) string {
 	const most, long, maxName = 3, 4 << 10, 80 // the maximum number of facts, size of the result and length of a name, in bytes
 	if len(n.Content()) > long {

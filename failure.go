@@ -117,7 +117,7 @@ func failureOf(err error, path string) *Failure {
 	return f
 }
 
-// oneLine joins the lines of a text, such as an error of errors.Join, with semicolons.
+// oneLine joins the lines of a string, such as an error from errors.Join, with semicolons.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s

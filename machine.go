@@ -231,7 +231,7 @@ func (f *frame) inFlight(d dag.DAG, err error) (dag.DAG, *Failure) {
 	return d.WithFailure(n, failure), failure
 }
 
-// panicError is the error for a panic of a body.
+// panicError is the error of a body that panicked.
 type panicError struct {
 	value any
 	place string // file:line

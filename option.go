@@ -96,7 +96,7 @@ func Version(v string) LeafOption {
 
 // Reusable lets a leaf take its result from an earlier run in which it read the same contents. Give the leaf a Version, and
 // change it whenever the body changes. Every round of a loop, every visit and every lane has its own result, so that repeated
-// samples stay separate. A lane of a Map is identified by its item. The body must not depend on node ids or parents, which differ
+// samples stay separate. A lane of a Map is identified by its item. The body must not depend on node IDs or parents, which differ
 // from run to run. A result is not reused if the body has called RunDynamic or Await.
 func Reusable() LeafOption {
 	return leafOption(func(s *spec) { s.reusable = true })

@@ -42,9 +42,9 @@ type RunRecord struct {
 	End func(Result, error) error
 }
 
-// record passes one leaf, decision or step through the recorder. Work runs in its own frame, because a body's context ends before
-// its result is recorded. A failure is recorded like a result. If the run has stopped or is waiting for an answer, nothing is
-// recorded, since the work may be unfinished.
+// record passes one leaf, decision or step through the recorder. The work runs in its own frame, because a body's context ends
+// before its result is recorded. A failure is recorded like a result. If the run has stopped or is waiting for an answer, nothing
+// is recorded, since the work may be unfinished.
 func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (step.Record, error) {
 	if err := f.run.over(); err != nil {
 		return step.Record{}, err

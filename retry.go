@@ -189,8 +189,8 @@ func (f *frame) inFirst(path string) string {
 	return path
 }
 
-// inAttempts returns the digest of the work at f in the attempts of its path. Twin is its digest in the first attempts and
-// identifies it in all of them.
+// inAttempts returns the digest of the work at f in the attempts of its path. The argument twin is the work's digest in the first
+// attempts and identifies the work in all of them.
 func (f *frame) inAttempts(twin dag.ID, path string) dag.ID {
 	if f.tries() == nil {
 		return twin
@@ -213,7 +213,7 @@ func inAttempts(twin dag.ID, path string) dag.ID {
 	return sha256.Sum256(b)
 }
 
-// twin returns the id of the work at f that all attempts share, or nil outside attempts.
+// twin returns the ID of the work at f that all attempts share, or nil outside attempts.
 func (f *frame) twin() *dag.ID {
 	if x := f.extra.Load(); x != nil {
 		return x.twin

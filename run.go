@@ -25,7 +25,7 @@ import (
 type policy = interface {
 	// Enter checks p before p runs at the place that ctx denotes, and returns the context to run it with.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
-	// Narrow returns those of the granted effects that the body running with ctx may have; nil means all.
+	// Narrow returns the granted effects that the body running with ctx may have; nil means all.
 	Narrow(ctx context.Context, granted []string) []string
 }
 
@@ -46,13 +46,13 @@ type Config struct {
 	Grant []string
 	// Policy limits the effects of steps by the nodes that they read: a marks.Policy of package x/marks. Nil means no limit.
 	Policy policy
-	// RunID is the run's id. If it is empty, one is generated.
+	// RunID is the run's ID. If it is empty, one is generated.
 	RunID string
-	// Request is the id of the external request that the run answers. Every event of the run contains it.
+	// Request is the ID of the external request that the run answers. Every event of the run contains it.
 	Request string
-	// Conversation is the id of the conversation that this run is a turn of. The RunStarted event contains it.
+	// Conversation is the ID of the conversation that this run is a turn of. The RunStarted event contains it.
 	Conversation string
-	// Parent is the id of a span in the embedding program, which becomes the parent of the root span in the run's events.
+	// Parent is the ID of a span in the embedding program, which becomes the parent of the root span in the run's events.
 	Parent string
 	// Now is the run's clock; nil means time.Now.
 	Now func() time.Time
@@ -76,7 +76,7 @@ type Result struct {
 type run struct {
 	id         string
 	spanPrefix string
-	parent     string // the id of the span outside the run
+	parent     string // the ID of the span outside the run
 
 	conversation string
 
@@ -423,7 +423,7 @@ func (r *run) passDurable() {
 	}
 }
 
-// told releases the remaining events at the end of a run. Before and err are the error of the run before and after its end was
+// told releases the remaining events at the end of a run. The arguments are the run's error before and after its end was
 // recorded. They are equal if recording succeeded.
 func (r *run) told(before, err error) {
 	if r.settles == nil {

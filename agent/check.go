@@ -47,7 +47,7 @@ func (a *agent) check() []stone.Finding {
 	return out
 }
 
-// checkChoice reports a tool choice with which the agent can never end.
+// checkChoice reports a tool choice that no tool can meet, or with which the agent can never end.
 func (a *agent) checkChoice(out *findings) {
 	choice := a.cfg.Params.ToolChoice
 	switch {

@@ -13,7 +13,8 @@
 //
 // The conversation belongs to the agent: a list of messages that starts with the text of User. Every turn puts the conversation
 // into a [Context], passes the Context through the middlewares to the model and back, and calls the decide function. The decide
-// function chooses to take another turn, to accept the draft, or to fail. Besides the kinds of package kind, an agent fails with
+// function chooses to take another turn, to accept the draft, or to fail. An agent fails with a kind of package kind or with one
+// of these kinds:
 //
 //   - max-turns: the agent was not done after its last turn
 //   - agent-empty-response: an answer has neither text nor a tool call

@@ -19,8 +19,8 @@ type Context struct {
 	Agent string
 	Turn  int
 
-	// Messages is the conversation. What the outermost middleware returns becomes the conversation of the next turn, and finally
-	// of the node.
+	// Messages is the conversation. The messages that the outermost middleware returns become the conversation of the next turn
+	// and, after the last turn, of the node.
 	Messages []llm.Message
 	// Further parts of this turn's request.
 	System    string
@@ -114,7 +114,7 @@ type Middleware struct {
 	// Guard reports whether the middleware takes part in a turn; nil means always.
 	Guard func(Context) bool
 	// Wrap does its work before and after calling next. It calls next once at most, but may call it again after an error. An
-	// error of Wrap ends the agent with a failure. If Wrap is nil, the middleware only offers the Tool.
+	// error that Wrap returns ends the agent with a failure. If Wrap is nil, the middleware only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
 	// Bound returns the most that Wrap can cost in a turn, excluding the cost of next. Wrap may change the conversation and the
 	// tools of the request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
@@ -138,8 +138,8 @@ type Tool struct {
 	// Parallel means that Run may run at the same time as other calls of the turn whose tools are Parallel.
 	Parallel bool
 	// Client means that the run's client executes the call, and that Run puts the call to the client as a question. While one
-	// call of a turn is waiting for its answer, the questions for later calls of such tools are asked too, even if calls in
-	// between have not run. A client thus receives all of its calls at once.
+	// call of a turn is waiting for its answer, the questions for later calls of such tools are asked too, even if the calls
+	// before them have not run. A client thus receives all of its calls at once.
 	Client bool
 	// Timeout limits a call: its context is then cancelled and the model is told. Zero means unlimited. The agent still waits for
 	// a Run that ignores its context.

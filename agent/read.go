@@ -53,7 +53,7 @@ type reading struct {
 	Search        string
 }
 
-// of returns the part of a text that the model receives.
+// of returns the part of the text that the model receives.
 func (in reading) of(text string) (string, error) {
 	if in.Offset >= len(text) {
 		return "", fmt.Errorf("the result has only %d bytes: offset %d is after its end", len(text), in.Offset)
@@ -78,7 +78,7 @@ func (in reading) of(text string) (string, error) {
 	return fmt.Sprintf("%s\n[bytes %d to %d of %d; %s]", text[from:to], from, to, len(text), end), nil
 }
 
-// found lists the places where a word occurs in a text.
+// found lists the places where the word occurs in the text.
 func found(text string, from int, word string) (string, error) {
 	var b strings.Builder
 	for n := 0; ; n++ {

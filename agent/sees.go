@@ -38,8 +38,8 @@ func (a *agent) mediaTypes() (types []string) {
 	return types
 }
 
-// refused returns the first error of check if check rejects every type that Config.Media can return. If the media are optional,
-// the model need not accept any type.
+// refused returns the first error from check, provided that check rejects every type that Config.Media can return. If the media
+// are optional, the model need not accept any type.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
 		return nil

@@ -21,8 +21,8 @@ type payment struct {
 	again int                 // how often the model was called again because it repeated itself
 }
 
-// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text contains. Tables, logs and padding stay far below
-// this limit, whereas a model in a loop always reaches it.
+// stuck watches for a sequence of 1,000 bytes that occurs 64 times, which no ordinary text contains. Tables, logs and padding
+// stay far below this limit, whereas a model in a loop always reaches it.
 func stuck() *llm.Watcher {
 	return &llm.Watcher{NGram: &llm.NGram{N: 1000, Threshold: 64}}
 }
@@ -125,7 +125,7 @@ func (a *agent) questions() (names []string) {
 	return names
 }
 
-// unpriced returns the models of the agent whose price is unknown. A budget that limits money rejects them.
+// unpriced returns the agent's models whose price is unknown. A budget that limits money rejects them.
 func (a *agent) unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil

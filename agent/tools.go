@@ -191,7 +191,7 @@ type job struct {
 	end            dag.DAG // the DAG with the call's nodes; empty if there are none
 }
 
-// refuse returns the reason why a call does not run, in the words for the model, or "" if it can run.
+// refuse returns the reason why a call does not run, worded for the model, or "" if it can run.
 func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
 	tool, call := j.tool, j.call
 	switch most := r.cfg.MaxCalls; {

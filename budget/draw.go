@@ -38,7 +38,7 @@ type Draw struct {
 	ended    bool
 }
 
-// A Body is a body whose steps draw on an account; stone.In returns one.
+// A Body is the body of a leaf whose steps draw on an account; stone.In returns one.
 type Body interface {
 	// Path returns the address of the body.
 	Path() string

@@ -67,7 +67,7 @@ func (p Price) Hour() Price {
 	return p
 }
 
-// Of returns the cost of the usage in USD.
+// Of returns the cost of the usage's tokens in USD. It does not include searches.
 func (p Price) Of(u Usage) float64 {
 	u = u.Sane()
 	read := min(u.CacheReadTokens, u.InputTokens)

@@ -26,8 +26,8 @@ type Shared struct {
 	Limits Limits `json:"limits"`
 }
 
-// A Rule selects the runs that draw on a Shared budget: all runs, or only those of Pipeline if it is not empty, that have all the
-// Labels.
+// A Rule selects the runs that draw on a Shared budget: runs that have all the Labels and, if Pipeline is not empty, belong to
+// that pipeline.
 type Rule struct {
 	Shared
 	Pipeline string
@@ -105,8 +105,8 @@ func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// forever is the day under which budgets that are never renewed are counted. Journals delete sums by day, and thus never this
-// sum.
+// forever is the day under which budgets that are never renewed are counted. Journals delete the sums of past days, and thus
+// never this sum.
 const forever = math.MaxInt32
 
 // Key returns the account under which a journal counts the budget, and the Unix day on which the period of a time begins.

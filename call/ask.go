@@ -167,8 +167,8 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	return a, err
 }
 
-// ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended. Loose
-// marks an invocation for which the other lanes do not wait.
+// ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended, or that
+// it is waiting for a person. Loose marks an invocation for which the other lanes do not wait.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	place, err := e.enter(ctx)
 	if err != nil {
@@ -386,8 +386,8 @@ func cleaned(e *Error) *Error {
 // valid replaces bytes that are not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// errorOf turns a capability's error into a failure. An error with a failure kind
-// keeps it; any other is "runtime/invoke-failed".
+// errorOf turns a capability's error into a failure. A timeout becomes "timeout/soft". An error with a failure kind other than
+// error, panic and canceled keeps its kind, and any other error is "runtime/invoke-failed".
 func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

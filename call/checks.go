@@ -286,7 +286,7 @@ func constraint(r *Request, name string, to any) error {
 	return nil
 }
 
-// A Language compiles the expressions of guards, checks and scorers. The error of a method locates the mistake in the text.
+// A Language compiles the expressions of guards, checks and scorers. An error from a method locates the mistake in the text.
 // Methods can be called concurrently. Package cel provides a Language.
 type Language interface {
 	// Guard compiles an expression over variables that yields true or false.

@@ -36,8 +36,8 @@
 //   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated, first with the same capability and then
 //     with the next, as Retry and SwitchOn allow.
 //   - A [Tournament] invokes all at once and accepts the best answer.
-//   - A [Race] accepts the first answer that passes and cancels the others. With Hedge, each candidate starts only if the
-//     previous one is late.
+//   - A [Race] accepts the first answer that passes and cancels the others. With Hedge, each candidate starts only when the
+//     previous one has failed or is late.
 //   - An [Agreement] invokes the first two or more candidates at once: see [Agree]. If their answers pass the gate and agree, the
 //     first one wins. Otherwise the others follow as a cascade.
 //

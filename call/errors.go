@@ -8,7 +8,7 @@ import (
 //
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
 //   - format/drift: a model's answer was not in the requested form
-//   - eval/low-score, eval/must-failed: the gate's score is below score-min, or a must did not pass
+//   - eval/low-score, eval/must-failed: the answer's score is below score-min, or the answer failed a must
 //   - eval/check-broken: a check cannot judge any answer; no further candidate is invoked
 //   - eval/disagreed: the first candidates of an agreement disagree, and there are no other candidates
 //   - judge/invalid: the judge did not return a score between 0 and 1

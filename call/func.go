@@ -13,8 +13,8 @@ import (
 )
 
 // Func makes a capability from a Go function. The function receives the input, decoded with encoding/json into an A, and returns
-// the out. The kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for the errors of fn see
-// Capability.Invoke.
+// the out. The kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for errors that fn
+// returns, see Capability.Invoke.
 func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capability {
 	m.Kind = cmp.Or(m.Kind, "go")
 	if fn == nil {

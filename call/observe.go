@@ -66,7 +66,7 @@ func (s *session) tell(r *Record) {
 	}
 }
 
-// checked sends an event to watchers that says whether a returned plan can run.
+// checked sends watchers an event that says whether a returned plan can run.
 func (l *lane) checked(step string, err error) {
 	at := event.At(l.ctx)
 	if !at.Wants(slog.LevelInfo) {

@@ -31,8 +31,8 @@ type judging struct {
 	cap, rubric    string
 }
 
-// resolve applies all levels of the policy. A tool is retried only if the call itself sets retries, because a tool has its
-// effects each time. A tool is never judged.
+// resolve applies all levels of the policy. A tool is retried only if the call itself sets retries, because every attempt would
+// have the tool's effects again. A tool is never judged.
 func (p *Policy) resolve(s *Spec) effective {
 	intent := p.Intents[s.Intent]
 	levels := []Rules{{Done: s.Done, Admit: s.Admit, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,

@@ -36,8 +36,8 @@ func ReadReply(data []byte) (*Reply, error) {
 //	{"type": "delta", "text": "Once upon"}
 //	{"type": "delta", "text": " a time"}
 //
-// The line {"type": "retracted", "reason": "…"} voids the preceding pieces. The answer follows the pieces. Without one, the reply
-// is a Stream with the joined text.
+// The line {"type": "retracted", "reason": "…"} voids the preceding pieces. The answer follows the pieces. Without an answer, the
+// reply is a Stream with the joined text.
 func ReadOutput(data []byte) (*Reply, error) {
 	if text, rest, ok := joinPieces(data); ok {
 		if data = rest; len(bytes.TrimSpace(rest)) == 0 {
@@ -106,7 +106,7 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 	return reply, nil
 }
 
-// read reads a result. It returns the error of a result of type error.
+// read reads a result. If the result is of type error, read returns that error.
 func (r *Reply) read(m *form.Map) *Error {
 	m.Need("type")
 	if !m.At("type").OneOf(&r.Type, Value, Plan, Stream, "error") {

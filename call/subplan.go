@@ -93,7 +93,7 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	return stone.In(ctx).Keep(s.base, win.lane)
 }
 
-// Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a text in EDN or JSON, or data.
+// Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a string in EDN or JSON, or data.
 // It answers with that plan, which then runs like any returned plan: checked as a whole, within the limits of returned plans and
 // the call's effects. Applying a plan does not itself cost anything.
 const Apply = "stone/apply"

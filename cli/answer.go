@@ -252,7 +252,8 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 	}
 }
 
-// starts starts the reader, which runs as long as the process, because a pending read cannot be cancelled.
+// starts launches the reader, unless it is running. The reader runs as long as the process, because a pending read cannot be
+// cancelled.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
 // next returns the next line, or several lines from the editor. The last line may come with the error that ended the input.
@@ -299,7 +300,7 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes a text if standard input is a terminal.
+// prompt writes s if standard input is a terminal.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)

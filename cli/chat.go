@@ -156,7 +156,7 @@ func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error
 			if err != nil {
 				return nil, err
 			}
-			if len(turns) > 0 { // otherwise they were removed meanwhile
+			if len(turns) > 0 { // otherwise the turns were removed after the runs were listed
 				all = append(all, summed(name, turns))
 			}
 		}

@@ -84,7 +84,7 @@ func (v *chatView) hear(from voiced, piece string) {
 	}
 }
 
-// line shows a text on a line of its own, cut to the width of the terminal.
+// line shows s on a line of its own, cut to the width of the terminal.
 func (v *chatView) line(s string) {
 	v.fresh()
 	v.write(text.Cut(text.Line(s), v.columns) + "\n")

@@ -95,9 +95,6 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	a.fitHelp(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		if c == root && len(a.Args) > 0 && !strings.HasPrefix(a.Args[0], "-") { // the flag belongs to a command that the program lacks
-			return unknown(c, a.Args)
-		}
 		return flagError(c, err, "")
 	})
 	made, has := map[string]*cobra.Command{"": root}, a.constructors()
@@ -138,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// ownHelp makes errors of cobra's built-in commands look like errors of other commands.
+// ownHelp makes errors from cobra's built-in commands look like errors from other commands.
 func (a *app) ownHelp(root *cobra.Command) {
 	const group = "Configure"
 	root.SetHelpCommandGroupID(group)
@@ -245,7 +242,11 @@ func unknown(c *cobra.Command, args []string) error {
 	}
 	hint := fmt.Sprintf("see %s --help", c.CommandPath())
 	if home := homes[args[0]]; home != nil && !c.HasParent() {
-		hint = fmt.Sprintf("pass cli.Main the part of package %s, or the parts of cli/all for all", home[0])
+		hint = "pass cli.Main the part of package " + home[0]
+		if args[0] == "mcp" || args[0] == "acp" {
+			hint = "pass cli.Main the parts of packages " + strings.Join(home, " and ")
+		}
+		hint += ", or the parts of cli/all for all"
 	} else if near := meant(c, args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	} else if i := slices.IndexFunc(entries(), func(e entry) bool { return e.path[strings.LastIndex(e.path, " ")+1:] == args[0] }); i >= 0 {
@@ -264,8 +265,8 @@ const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a vari
 // looksOnly lists the commands that neither execute any part of a pipeline nor spend money.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
-// over makes a command call do with a pipeline. With FromArgument, the package is built first, and the resulting program takes
-// over the command.
+// over makes a command call do with a pipeline. With FromArgument, a package is first built into a program that takes over the
+// command. Plans and intents stay in this program, unless it lacks configured packages; see relinked.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
 	if a.fromArgument() {
 		a.planFlags(c)

@@ -18,7 +18,7 @@ import (
 
 // DefaultModel returns the model that the user of a pipeline has chosen. The provider, the model's name and the URL come from the
 // flags --provider, --model and --url of the command without a sub-command, from STONE_PROVIDER, STONE_MODEL and STONE_URL, or
-// from stone.edn, stone.json or settings.json in the nearest directory .stone, in that order. The default provider is openai.
+// from stone.edn, stone.json or settings.json in the nearest .stone directory, in that order. The default provider is openai.
 //
 // The key is read from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It is sent only to the provider's own servers and to
 // the URL given by --url or STONE_URL. If a file contains a URL, only the key configured for this URL in the same file is sent to
@@ -27,7 +27,7 @@ import (
 // The model is chosen when it is first used, so a package can store the result in a variable. stone.Validate reports an invalid
 // choice.
 //
-// An address in the project's settings is used only if the user trusts these settings; see the command trust.
+// An address in the project's settings is used only if the user trusts these settings; see the trust command.
 func DefaultModel() llm.Model {
 	defaultWanted.Store(true)
 	return &defaultModel{}
@@ -135,8 +135,8 @@ var applicator struct {
 	wanted bool
 }
 
-// Applicator returns the applicator that the user of a pipeline has configured: in stone.edn or stone.json in the nearest
-// directory .stone, or in the file given by the flag --config. Every call returns the same applicator.
+// Applicator returns the applicator that the user of a pipeline has configured: in stone.edn or stone.json in the nearest .stone
+// directory, or in the file given by the --config flag. Every call returns the same applicator.
 //
 // Its capabilities are added after the command has built the pipeline and before the pipeline is validated, so a package can
 // store the applicator in a variable. In other programs, such as tests, it stays empty: use an applicator of your own. A pipeline

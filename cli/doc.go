@@ -11,7 +11,7 @@
 // Pipeline, as in stone run ./examples/audit, or a plan, as in stone run plan.edn --bind x=1.
 //
 // Without a sub-command, a program shows its pipeline on the full screen of a terminal, and so does the command stone. A program
-// needs the part screen.Part for this; see [Part]. The command stone looks for the pipeline in the nearest directory .stone,
+// needs the part screen.Part for this; see [Part]. The command stone looks for the pipeline in the nearest .stone directory,
 // where settings.json names the pipeline and the model of [DefaultModel]; see package cli/internal/config.
 //
 // The help lists the commands in groups, by purpose: run, look, check, serve, evaluate and configure. All help texts are in
@@ -24,7 +24,7 @@
 //
 // # Calls
 //
-// The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in the nearest directory .stone, or in the
+// The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in the nearest .stone directory, or in the
 // file that --config names; see package internal/config. They answer the calls of plans, requests, and pipelines that use
 // [Applicator]. A program supports the kinds of capabilities whose parts its main function names, such as cel.Part and mcp.Part,
 // or all of them with all.Parts of package cli/all. If a configuration uses any other kind, the error names the part to add. A
@@ -41,7 +41,7 @@
 //
 // # Recorded runs
 //
-// The command run and the screen record runs in .stone/stone.db, in the nearest directory .stone or a new one in the working
+// The command run and the screen record runs in .stone/stone.db, in the nearest .stone directory or a new one in the working
 // directory; see package journal. The command line is recorded, too, so that resume can build the same pipeline in the same
 // directory.
 //
@@ -53,7 +53,7 @@
 //	$ ./prog diff RUN RUN        # which steps differ, and why
 //	$ ./prog export last --as html --to run.html
 //
-// The command chat runs the pipeline once for each message, and records each turn as a run:
+// The chat command runs the pipeline once for each message, and records each turn as a run:
 //
 //	$ ./prog chat                # Ctrl-C cancels a turn, Ctrl-D ends the chat
 //	$ ./prog chat --session last # continues the newest chat; chat --list shows all

@@ -147,7 +147,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	return d, written
 }
 
-// clock compares the system time with the newest recorded time and with Go's release date.
+// clock compares the system time with the newest recorded time and with the year in which this program was made.
 func clock(now, written time.Time) diagnosis {
 	d := diagnosis{Name: "clock", State: good, Value: now.Format(time.RFC3339)}
 	switch {
@@ -286,7 +286,7 @@ func crashed() diagnosis {
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
 
-// versionFlag adds the flag --version. Cobra's own flag needs a template: linking text/template makes a program keep every
+// versionFlag adds the --version flag. Cobra's own flag needs a template: linking text/template makes a program keep every
 // exported method, which adds megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)

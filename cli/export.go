@@ -158,7 +158,7 @@ func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, erro
 	return output(errors.Join(err, out.Flush()))
 }
 
-// writeJSON writes a text and then v as JSON, with additional indentation.
+// writeJSON writes the string before and then v as JSON, indented by indent in addition.
 func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

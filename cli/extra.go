@@ -54,7 +54,7 @@ func (a *app) extraRuns(c *cobra.Command, x command.Command) {
 	a.jsonFlag(c.Flags(), x.JSON)
 }
 
-// printEither prints a text, or v as JSON.
+// printEither prints the text, or v as JSON with --json.
 func (a *app) printEither(v any, text string) error {
 	if a.json {
 		return output(printJSON(a.Stdout, v))

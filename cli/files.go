@@ -45,7 +45,7 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
-// recordedInput returns the input of a run that is recorded in the database named in. For a new run, in is "" and the input is
+// recordedInput returns the input of a recorded run. The parameter in names its database; it is "" for a new run, whose input is
 // empty.
 func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {

@@ -231,7 +231,7 @@ type quantity[N int | float64 | time.Duration] struct {
 	least N
 }
 
-// most returns the value of a flag that sets a limit: absent means unlimited, and 0 means nothing.
+// most returns the value of a flag that sets a limit. Without the flag, there is no limit; 0 allows nothing.
 func most[N int | float64 | time.Duration](to **N) *quantity[N] { return &quantity[N]{to: to} }
 
 // count returns the value of a flag that sets a number, which must not be 0.

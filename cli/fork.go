@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// forkFlags holds the values of the flags that the command fork passes on to run.
+// forkFlags holds the values of the flags that the fork command passes on to run.
 type forkFlags struct {
 	run, at, set string // run, step, and the value of --set
 	in           string // database of the run
@@ -56,7 +56,7 @@ func (f forkFlags) asked() (*journal.Fork, error) {
 	return out, nil
 }
 
-// ofFork is the annotation of flags that only the command fork may pass.
+// ofFork is the annotation of flags that only the fork command may pass.
 const ofFork = "fork"
 
 func (a *app) fork(c *cobra.Command) {

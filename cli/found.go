@@ -20,13 +20,13 @@ import (
 // trustEnv is the environment variable that, like --trust, makes the command trust any project that it finds.
 const trustEnv = "STONE_TRUST"
 
-// trusting is set by the flag --trust for DefaultModel, which belongs to no command.
+// trusting is set by the --trust flag for DefaultModel, which belongs to no command.
 var trusting atomic.Bool
 
 // A found describes a project that the command found by itself: what the project would make the command do, and the files that
 // configure it.
 type found struct {
-	dir   string // directory .stone of the project
+	dir   string // .stone directory of the project
 	wants []string
 	files []string
 	state []string // state files of the project on whose contents commands would act
@@ -128,7 +128,8 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the user answers yes or no. It reads only the line with the answer.
+// agrees asks at the terminal until the user answers yes or no. The end of the input means no. It reads no input after the line
+// with the answer.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")
@@ -215,7 +216,7 @@ func foundSettings() (f found, err error) {
 	return f, nil
 }
 
-// foundProject returns what the command without a sub-command reads from a directory .stone: pipeline, configuration and
+// foundProject returns what the command without a sub-command reads from a .stone directory: pipeline, configuration and
 // settings.
 func (a *app) foundProject(dir, pipeline string) (found, error) {
 	f := found{dir: dir, files: config.Files(dir)}

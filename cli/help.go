@@ -130,7 +130,7 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 
-// listen listens on the address that the flag --address gives.
+// listen listens on the address that the --address flag gives.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -311,7 +311,7 @@ func (r *keptRun) close() error {
 	return r.Close()
 }
 
-// ended prints how a run ended that has no result, and how to resume it.
+// ended prints how a run without a result ended, and how to resume it.
 func (a *app) ended(r *keptRun, err error) error {
 	changed, isChanged := errors.AsType[*journal.ChangedError](err)
 	progress, parked := "", false

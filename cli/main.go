@@ -104,7 +104,13 @@ func (a *app) main(ctx context.Context) int {
 		a.secrets.Note(os.Getenv(name))
 	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
-	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
+	root := a.root()
+	if len(a.Args) > 0 && homes[a.Args[0]] != nil { // flags, even --help, of a command that the program lacks belong to no other
+		if c, _, _ := root.Find(a.Args[:1]); c == root {
+			return a.exit(root, unknown(root, a.Args))
+		}
+	}
+	cmd, err := root.ExecuteContextC(redact.With(ctx, &a.secrets))
 	a.spans.close()
 	return a.exit(cmd, err)
 }

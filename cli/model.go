@@ -139,7 +139,7 @@ func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	return config.Connect(protocol, c), nil
 }
 
-// prompt returns the argument, or else the text of standard input without its final line break.
+// prompt returns the argument or, if that is "-", the text of standard input without its final line break.
 func (a *app) prompt(arg string) (string, error) {
 	if arg == "-" {
 		data, err := io.ReadAll(a.Stdin)

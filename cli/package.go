@@ -164,8 +164,8 @@ const (
 	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
-// toLink returns the packages whose parts the program of a package must link: the kinds of capabilities that the configuration
-// uses and, if it will be shown, the screen.
+// toLink returns the packages whose parts the program of a package must link: the parts that the command needs, such as the
+// screen or a database, and the kinds of capabilities that the configuration uses.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	if c == c.Root() {
 		link.Always = []string{screenPackage}

@@ -41,6 +41,8 @@ func TestCommandsOfOtherParts(t *testing.T) {
 	for line, want := range map[string]string{
 		"eval":              "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
 		"eval --data x.csv": "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"eval --help":       "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"acp":               "pass cli.Main the parts of packages github.com/stonelayer/stone/cli/serve and github.com/stonelayer/stone/x/acp, or the parts of cli/all for all",
 		"index":             "pass cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
 		"elsewhere":         "see prog --help",
 	} {

@@ -202,7 +202,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 			value = string(data)
 		}
 		if slots[name] = nil; ok {
-			slots[name] = value // a value that is not JSON is a text
+			slots[name] = value // a value that is not JSON is a string
 			if data, err := canon.AppendJSON(nil, []byte(value)); err == nil {
 				slots[name] = json.RawMessage(data)
 			}

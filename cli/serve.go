@@ -185,8 +185,8 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the file with the server's tokens. If it contains none, a first token is created and returned, unless everyone
-// may do everything.
+// callers opens the file with the server's tokens. If the file does not exist, callers also returns a first token, unless
+// everyone may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8080", flags.address)

@@ -108,7 +108,7 @@ func crashFile() (string, error) {
 	return filepath.Join(dir, "stone", "crashes.txt"), err
 }
 
-// keepCrashes makes the runtime write crashes also to a file, which the command doctor reads. If the file cannot be opened,
+// keepCrashes makes the runtime also write crashes to a file, which the doctor command reads. If the file cannot be opened,
 // crashes are only printed.
 func keepCrashes() {
 	name, err := crashFile()

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// Names of the state files in a project's directory .stone, and of the temporary files of a database.
+// Names of the state files in a project's .stone directory, and of the temporary files of a database.
 const (
 	runsFile   = "stone.db"
 	indexFile  = "index.db"

@@ -91,7 +91,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 	return s, nil
 }
 
-// noDatabase is the error of a command that needs an existing database if there is none.
+// noDatabase is the error with which a command fails if it needs an existing database and there is none.
 type noDatabase struct{ file string }
 
 // Is makes the error match fs.ErrNotExist.
@@ -101,7 +101,7 @@ func (e noDatabase) Error() string {
 	return fmt.Sprintf("database %s does not exist: the command run creates it, and --db names another", e.file)
 }
 
-// inProject sets the file of the project: in the nearest directory .stone, or else in a directory .stone in the working
+// inProject sets the file of the project: in the nearest .stone directory, or else in a .stone directory in the working
 // directory.
 func (s *store) inProject(makeIt bool) error {
 	dir, err := config.Find(".")
@@ -118,7 +118,7 @@ func (s *store) inProject(makeIt bool) error {
 	return nil
 }
 
-// makeProject creates the directory of a database, unless it exists.
+// makeProject creates the directory of a database and its .gitignore, unless they exist.
 func makeProject(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -28,7 +28,7 @@ func (t *table) add(cells ...string) {
 }
 
 // print prints the columns side by side and omits empty ones. If width is not 0, lines are fitted to it: the last column, usually
-// a reason, is wrapped, and other columns are cut.
+// a reason, is wrapped, and lines that are still too long are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
 	widths := make([]int, len(t.names)) // 0 for an omitted column
@@ -103,7 +103,7 @@ func (a *app) print(v any, t *table, width int) error {
 	return output(t.print(a.Stdout, width))
 }
 
-// columns returns the width of the terminal at standard output, or 0 if it is no terminal.
+// columns returns the width of the terminal at standard output, or 0 if that is not a terminal.
 func (a *app) columns() int {
 	f := terminal(a.Stdout)
 	if f == nil {

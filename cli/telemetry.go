@@ -53,7 +53,7 @@ func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) 
 	}, s.err
 }
 
-// telemetry reads only the section telemetry of the configuration, because a run may not need the rest. It returns nil if there
+// telemetry reads only the telemetry section of the configuration, because a run may not need the rest. It returns nil if there
 // is no such section.
 func (a *app) telemetry() (*kinds.Reader, error) {
 	r, file, err := config.ReadSection(a.calls.config, "telemetry", &a.linked.kinds)

@@ -111,7 +111,7 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	return a.build(c, []string{path}, args)
 }
 
-// projectPipeline returns the directory .stone around the working directory and the path of its pipeline. Either is "" if it does
+// projectPipeline returns the .stone directory around the working directory and the path of its pipeline. Either is "" if it does
 // not exist. The user is asked to trust the files.
 func (a *app) projectPipeline() (dir, path string, err error) {
 	if dir, err = config.Find("."); err != nil || dir == "" {
@@ -212,7 +212,7 @@ func (a *app) needs(p stone.Ashlar) string {
 	return "a JSON object with " + text.Line(strings.Join(names, ", "))
 }
 
-// typed converts an input typed by the user: JSON, or a text that does not start like a JSON object, list or string.
+// typed converts an input typed by the user: JSON, or plain text that does not start like a JSON object, list or string.
 func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
 	d, err := tree.ReadInput(ctx, p, []byte(typed))
 	if err != nil && !strings.ContainsAny(typed[:min(1, len(typed))], "{[\"") {

@@ -73,7 +73,7 @@ var units = []struct {
 
 var inWords = regexp.MustCompile(`^([1-9][0-9]{0,3}) *([a-z]*)( ago)?$`)
 
-// meantTime suggests what a text such as "2 hours" means. A bare number gets the given unit. Days are converted to hours unless
+// meantTime suggests what a string such as "2 hours" means. A bare number gets the given unit. Days are converted to hours unless
 // the unit is "d".
 func meantTime(s, unit string) string {
 	s = strings.ToLower(strings.TrimSpace(s))

@@ -37,7 +37,7 @@ func (p *treePrinter) row(cells ...string) {
 	p.add(cells...)
 }
 
-// Maximum numbers of rounds or lanes shown for a place: the first ones and unfinished ones.
+// Maximum numbers of rounds or lanes shown for a place: the first ones, and the unfinished ones after them.
 const (
 	firstRows  = 5
 	openRows   = 10

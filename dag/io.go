@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// line is the JSON form of a node. Base is set for the head of a lane that no node follows yet: it is the node before the
-// fan-out.
+// line is the JSON form of a node. Base is the node before the fan-out; it is set only for the head of a lane that no node
+// follows yet.
 type line struct {
 	ID      *ID               `json:"id"`
 	Type    string            `json:"type"`
@@ -72,7 +72,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.L
 
 // Read reads the format that Write writes and recomputes every id. The error is a *FormatError if an id does not match content,
 // type and parents, or if a line is not a node, has an unknown field or precedes the lines of its parents. A repeated node
-// changes nothing. Empty lines are skipped. An error of r is returned wrapped, with the line number. Read keeps all nodes in
+// changes nothing. Empty lines are skipped. An error from r is returned wrapped, with the line number. Read keeps all nodes in
 // memory and does not limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}

@@ -10,8 +10,8 @@ import (
 
 // Data is the content of an event: one of the types of this package, passed by value.
 //
-// The tag json is the name of a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content"
-// contain texts from models and tools, which appear only in files and logs at level debug.
+// The json tag of a field is its name in logs, in trace files and in span attributes. Fields with the tag event:"content" contain
+// texts from models and tools, which appear only in files and logs at level debug.
 type Data interface {
 	about() (name string, level slog.Level)
 }

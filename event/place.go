@@ -15,8 +15,8 @@ type Sender interface {
 	Wants(level slog.Level) bool
 	// Send sends an event from this place if its level is wanted. Deltas are dropped if the place was retracted.
 	Send(Data)
-	// Retract declares void all answers that were streamed at this place and below. If there were any, it sends a Retracted
-	// event. Later deltas are dropped.
+	// Retract voids all answers that were streamed at this place and below. If there were any, it sends a Retracted event. Later
+	// deltas are dropped.
 	Retract(reason string)
 }
 
@@ -39,7 +39,7 @@ func (p Place) Send(d Data) {
 	}
 }
 
-// Retract declares void all answers streamed at this place and below. Later deltas there are dropped.
+// Retract voids all answers that were streamed at this place and below. Later deltas there are dropped.
 func (p Place) Retract(reason string) {
 	if p.sender != nil {
 		p.sender.Retract(reason)

@@ -15,7 +15,7 @@ const (
 	maxProgress = 500
 )
 
-// A Reporter sends Progress events about one operation, at most ten per second, and drops reports in between. A nil Reporter
+// A Reporter sends Progress events about one operation, at most ten per second, and drops all further reports. A nil Reporter
 // sends nothing. It may be used by several goroutines at once.
 type Reporter struct {
 	place Place
@@ -25,7 +25,8 @@ type Reporter struct {
 	sent time.Time
 }
 
-// Report returns a reporter for an operation that starts now at the place. The reporter is nil if the place has no watcher.
+// Report returns a reporter for an operation that starts now at the place. The reporter is nil if no watcher wants events of
+// level info.
 func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil

@@ -57,7 +57,7 @@ func (w *Writer) Watch(_ context.Context, e Event) {
 	}
 }
 
-// Err returns the first error of the writer, or nil.
+// Err returns the first error that occurred while writing, or nil.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -218,8 +218,8 @@ func (c *comparison) rename() {
 	}
 }
 
-// changed lists the changes to a pipeline since its run started: done are the changes in parts that the run has already reached,
-// ahead the others.
+// changed lists the changes to a pipeline since its run started: done lists the changes in parts that the run has already
+// reached, and ahead lists the others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // there is no shape if the pipeline is too large
 		done = allChanges(before.Shape, now.Shape)

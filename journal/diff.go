@@ -204,8 +204,8 @@ type compared struct {
 	reads []record.Half // hashes of the nodes that the step reads
 }
 
-// compared reads what Diff compares of each step. A reused result, or a result in a Flow, has a node with a different ID in the
-// run, so that node is found by its content.
+// compared reads the parts of each step that Diff compares. A reused result, or a result in a Flow, has a node with a different
+// ID in the run, so that node is found by its content.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
 	wanted := make(map[dag.ID]int, len(of)) // indexes of nodes by sum, or -1 if not found
 	for _, s := range of {
@@ -283,7 +283,8 @@ func missing(s Step, there, not *opened) string {
 	return fmt.Sprintf("run %s did not take this path", not.id)
 }
 
-// reasons explains why a step differs between two runs. Follows is true if the step differs only because its input differs.
+// reasons explains why a step differs between two runs. The result follows is true if the step differs only because its input
+// differs.
 func reasons(s, t Step, one, other *opened, a, b compared) (why []string, follows bool) {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why = differences(p, q)

@@ -31,7 +31,7 @@ type Journal interface {
 	// of it. The inner run is released no later than the outer run. Other processes see its records at the latest when the outer
 	// run is released.
 
-	// Acquire makes this Journal the holder of the run with the id, which need not exist yet, and returns its RunInfo, which is
+	// Acquire makes this Journal the holder of the run with the ID, which need not exist yet, and returns its RunInfo, which is
 	// zero for a new run. The ID of a new run can be at most 512 bytes long. Acquire fails with a *HeldError while the run has
 	// another live holder, even one in this process. Detecting that may take as long as a lease, but no longer than ctx allows.
 	Acquire(ctx context.Context, id string) (RunInfo, error)

@@ -175,7 +175,7 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	return nil
 }
 
-// settle processes what the journal returned: it counts the step and returns the result with which the run continues.
+// settle processes the journal's result: it counts the step and returns the result with which the run continues.
 func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
 	r, declared := a.recorder, record.Declared(ctx)
 	if err != nil {

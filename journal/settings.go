@@ -35,7 +35,7 @@ func changedSettings(was, is json.RawMessage) []string {
 	return changedValue("", a, b)
 }
 
-// changedValue lists the differences between two values. At is the place of the values within the settings.
+// changedValue lists the differences between two values. The values are at the place at within the settings.
 func changedValue(at string, a, b any) (out []string) {
 	if reflect.DeepEqual(a, b) {
 		return nil

@@ -15,7 +15,7 @@ import (
 type Compression struct {
 	Window    int     // the number of bytes that are checked; default 1024
 	Threshold float64 // the ratio of the deflated size to the plain size; default 0.18
-	History   int     // how many consecutive checks must be below it; default 3
+	History   int     // how many consecutive checks must be below Threshold; default 3
 
 	ring   []byte
 	seen   int64

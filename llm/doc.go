@@ -10,10 +10,9 @@
 //		Messages: []llm.Message{llm.User("Why is the sky blue?")},
 //	})
 //
-// Each protocol has a package: llm/openai for Chat Completions (OpenAI and the many
-// compatible servers), llm/anthropic for Messages, llm/gemini for Google's Gemini API.
-// llm/repetition stops a model that repeats itself, and stonetest.TestModel tests any Model against
-// the contract.
+// Each protocol has a package: llm/openai for Chat Completions (OpenAI and the many compatible servers), llm/anthropic for
+// Messages, llm/gemini for Google's Gemini API. [Guard] stops a model that repeats itself, and stonetest.TestModel tests any
+// Model against the contract.
 //
 // [Fallback] calls the next model when one fails; call.Model is a model that routes every request to a capability.
 //
@@ -43,7 +42,7 @@
 //
 // User messages and tool results may contain media. A request with media that the protocol cannot express is rejected before
 // anything is sent; [CheckMedia] checks in advance. If a protocol allows only text in tool results, their media follow the turn's
-// results in a user message, and a text in both places identifies them.
+// results in a user message. A line of text in both places identifies them.
 //
 // # Partial replies are kept
 //

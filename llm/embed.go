@@ -108,7 +108,7 @@ func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote
 	return budget.Fixed(amount)
 }
 
-// NewEmbedMeter returns the meter of a request for vectors, which has no output.
+// NewEmbedMeter returns the meter for a request for vectors, which has no output.
 func NewEmbedMeter(ctx context.Context, e Informer, req *EmbedRequest) *Meter {
 	m := &Meter{ctx: ctx, req: req.AsRequest(), counts: budget.From(ctx) != nil}
 	if price := specFor(ctx, e, req).Price; price != nil {

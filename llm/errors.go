@@ -80,7 +80,7 @@ func (e *ConnectError) Unwrap() error { return e.Err }
 // TruncatedError reports an answer that ended before the protocol's end.
 type TruncatedError struct {
 	RequestID string
-	Err       error // why the connection ended; nil if it was closed regularly
+	Err       error // why the connection ended; nil if it was closed normally
 }
 
 // Error returns a message with the cause, if any.
@@ -103,7 +103,7 @@ type ProviderError struct {
 	RequestID string
 }
 
-// Error returns the provider's words on one line.
+// Error returns the provider's message on one line.
 func (e *ProviderError) Error() string {
 	return "llm: the provider reports: " + oneLine(e.Message) + paren(e.Type, e.Code, e.RequestID)
 }
@@ -180,7 +180,7 @@ func (e *RepetitionExhaustedError) Error() string {
 	return s + paren(e.RequestID)
 }
 
-// RequestID returns the provider's id of the failed request, or "".
+// RequestID returns the provider's ID of the failed request, or "".
 func RequestID(err error) string {
 	if e, ok := errors.AsType[identified](err); ok {
 		return e.requestID()
@@ -290,7 +290,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// paren joins the parts that are not empty, in parentheses. The last argument is a request id.
+// paren joins the parts that are not empty, in parentheses. The last argument is a request ID.
 func paren(parts ...string) string {
 	last := len(parts) - 1
 	if parts[last] != "" {

@@ -22,7 +22,7 @@ type Limiter = limit.Limiter
 // NewLimiter returns a Limiter with the limits.
 func NewLimiter(l Limits) *Limiter { return limit.New(limit.Limits(l)) }
 
-// Interactive marks a context for requests whose answers a person is waiting for. They take precedence over other requests.
+// Interactive marks a context for requests whose answers a person is waiting for. Such requests take precedence over others.
 func Interactive(ctx context.Context) context.Context {
 	r := limit.RankOf(ctx)
 	r.Interactive = true

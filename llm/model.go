@@ -121,7 +121,7 @@ type Reply struct {
 type Source struct {
 	URL   string `json:"url,omitempty"`
 	Title string `json:"title,omitempty"`
-	File  string `json:"file,omitempty"`  // the id of a file at the provider
+	File  string `json:"file,omitempty"`  // the ID of a file at the provider
 	Quote string `json:"quote,omitempty"` // the cited passage of the source
 	Claim string `json:"claim,omitempty"` // the passage of the answer that the source supports
 }
@@ -237,7 +237,7 @@ type Kind uint8
 
 // The kinds of deltas.
 const (
-	// Start means that the provider has started to answer. Reply contains the request id.
+	// Start means that the provider has started to answer. Reply contains the request ID.
 	Start Kind = iota + 1
 	// With Text, Reasoning and Refusal, Delta.Text is the next piece.
 	Text

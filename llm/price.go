@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Priced returns m with a price, which budgets over USD require. The zero Price means that the model costs nothing. For a
+// Priced returns m with a price, which budgets in USD require. The zero Price means that the model costs nothing. For a
 // [Fallback], the price applies to each of its models.
 func Priced(m Model, p budget.Price) Model {
 	f, several := m.(*fallback)

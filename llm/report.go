@@ -20,8 +20,8 @@ type Report struct {
 	start time.Time
 }
 
-// NewReport sends a ModelRequest and returns a Report. Voice receives the model's text; it may be nil. Turn is the agent's turn,
-// or 0. The report is nil if voice is nil and no watcher wants its events.
+// NewReport sends a ModelRequest and returns a Report. The voice receives the model's text; it may be nil. The turn is the
+// agent's turn, or 0. The report is nil if voice is nil and no watcher wants its events.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil

@@ -171,7 +171,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		return
 	case def == nil && c.dotted(n, known, ref):
 		return
-	case def == nil || def.given: // the slot comes from outside; the validator checks it
+	case def == nil || def.given: // the slot comes from outside the plan; the validator checks it
 		if def != nil && !ref.record {
 			c.path(n, ref)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// The modes in which the nodes of a plan run. All modes produce the same nodes with the same ids.
+// The modes in which the nodes of a plan run. All modes produce the same nodes with the same IDs.
 const (
 	Hybrid = "hybrid" // the default: each node runs as soon as its slots are defined
 	Strict = "strict" // nodes run one after the other
@@ -55,8 +55,8 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	return d, nil
 }
 
-// Ashlar compiles the plan. App answers its calls. The error is a *stone.Invalid with
-// all faults of the plan itself. Ashlar does not call stone.Validate; Run does.
+// Ashlar compiles the plan. The applicator answers the plan's calls. The error is a *stone.Invalid with all faults of the plan
+// itself. Ashlar does not call stone.Validate; Run does.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
 	c := p.compiled(app, opts, nil)
 	return c.ashlar, c.findings.Err()

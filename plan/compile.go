@@ -44,7 +44,7 @@ type compiler struct {
 // result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning identifies a plan that starts. The plan's digest is in the meta and thus not part of the node's id, so an edited
+// A beginning identifies a plan that starts. The plan's digest is in the meta and thus not part of the node's ID, so an edited
 // plan can continue a run, and a fork of the run reuses unchanged nodes.
 type beginning struct {
 	ID string `json:"id,omitempty"`

@@ -40,8 +40,8 @@
 //
 //	{:inputs {:letter {:type "string"} :from :person} :nodes […]}
 //
-// It then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A server
-// publishes such a plan with a typed input.
+// The plan then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A
+// server publishes such a plan with a typed input.
 //
 // In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has that name, the keyword is
 // read as a string, or rejected if it resembles the name of a slot.
@@ -51,10 +51,10 @@
 //
 // # Capabilities as values
 //
-// A slot can hold a capability: its id, a map with the field "cap/id", or a list of these. A call invokes it with :cap/id
-// {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose the capability of another. An id in a
-// let is checked with the plan. Any other id is checked when the call is made, like every candidate: the capability's needs must
-// be granted, and an unknown id is rejected with cap/not-found. A map may contain the contract of the capability in "requires"
+// A slot can hold a capability: its ID, a map with the field "cap/id", or a list of these. A call invokes it with :cap/id
+// {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose the capability of another. An ID in a
+// let is checked with the plan. Any other ID is checked when the call is made, like every candidate: the capability's needs must
+// be granted, and an unknown ID is rejected with cap/not-found. A map may contain the contract of the capability in "requires"
 // and "done"; a call with :cap/id adds its own requirements and can only narrow the contract.
 //
 // # Plans as values
@@ -75,9 +75,9 @@
 //
 // # Nodes
 //
-// Besides its slots and emissions, a plan writes a node of type stone/plan at its start, with its id, and its digest in the meta;
+// Besides its slots and emissions, a plan writes a node of type stone/plan at its start, with its ID, and its digest in the meta;
 // a node of type stone/passed for every node that its guard skipped; and a node of type stone/result for every call without "as".
-// The mode affects only when a node runs; the nodes written and their ids stay the same.
+// The mode affects only when a node runs; the nodes written and their IDs stay the same.
 //
 // # Answers that are plans
 //

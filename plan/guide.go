@@ -142,7 +142,7 @@ func (w *writer) intents() iter.Seq2[string, call.Intent] {
 	}
 }
 
-// tools returns the ids of the tools that the plan may call.
+// tools returns the IDs of the tools that the plan may call.
 func (w *writer) tools() (ids []string) {
 	for _, id := range w.app.Tools.IDs() {
 		if asked, _ := w.app.Candidates(call.Spec{Tool: id}, call.Budget{}, w.effects); len(asked) > 0 {

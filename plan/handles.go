@@ -61,7 +61,7 @@ func hasSlot(list *place) bool {
 	return false
 }
 
-// handleSchema is the schema of a slot that holds capabilities: an id, a map with an id, or a list of these.
+// handleSchema is the schema of a slot that holds capabilities: an ID, a map with an ID, or a list of these.
 var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
 	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)

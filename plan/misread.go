@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// This file finds data that its author may have meant as a slot: "{{x}}" in a text, a name outside an emit, and Clojure forms.
+// This file finds data that its author may have meant as a slot: "{{x}}" in a string, a name outside an emit, and Clojure forms.
 
 const notExpanded = "not-expanded"
 

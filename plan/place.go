@@ -46,7 +46,7 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most is the maximum number of findings of a plan. Finding the line of a value scans the text, so a hostile text full of faults
+// most is the maximum number of findings of a plan. Finding the line of a value scans the text, so hostile text full of faults
 // would take quadratic time.
 const most = 1000
 
@@ -89,7 +89,7 @@ func located(at *place, message string) string {
 	return message
 }
 
-// The types of findings in addition to those of package stone.
+// The types of findings in addition to package stone's types.
 const (
 	unknownOp     = "unknown-op"
 	unknownField  = "unknown-field"

@@ -60,7 +60,7 @@ type loss struct {
 	allowEmpty bool // for a map
 }
 
-// body is a sequence of nodes: a body, a lane, a branch.
+// body is a sequence of nodes: a body, a lane or a branch.
 type body struct {
 	key   string // for a branch: the value that selects it
 	at    *place
@@ -95,7 +95,7 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns the plan's id, or "".
+// ID returns the plan's ID, or "".
 func (p *Plan) ID() string { return p.id }
 
 // Nodes returns the number of nodes in the plan, including all bodies.

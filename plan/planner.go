@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Planner returns a call.Planner, for call.Applicator.Plans, that runs the plans which capabilities return. Calls within plans
-// use one by default. A returned plan can read the nodes that its call declares, and the slots of the enclosing plan or of opts.
-// The plan needs the effect ask to ask a person.
+// Planner returns a call.Planner, for call.Applicator.Plans, that runs the plans returned by capabilities. Calls within plans use
+// one by default. A returned plan can read the nodes that its call declares, and the slots of the enclosing plan or of opts. To
+// ask a person, the plan needs the effect ask.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {

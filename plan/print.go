@@ -15,7 +15,7 @@ type printer struct {
 	err  error
 }
 
-// print writes the plan in one of the notations. Size is a hint, in bytes.
+// print writes the plan in one of the notations. The size is a hint, in bytes.
 func (p *Plan) print(json bool, size int) ([]byte, error) {
 	w := &printer{json: json, text: make([]byte, 0, size)}
 	w.open('{')
@@ -86,7 +86,7 @@ func (w *printer) name(name string) {
 	}
 }
 
-// word writes a text, in EDN as a keyword if possible.
+// word writes a string, in EDN as a keyword if possible.
 func (w *printer) word(text string) {
 	if isSlotKey(text) { // a key of data, which would be read as a slot
 		w.fail(errSlot, w.json)
@@ -103,7 +103,7 @@ func isKeyword(name string) bool {
 	return err == nil
 }
 
-// string writes a text. JSON escapes are valid in EDN.
+// string writes a string. JSON escapes are valid in EDN.
 func (w *printer) string(s string) {
 	text, err := canon.Append(w.text, s)
 	w.fail(err, err != nil)
@@ -278,7 +278,7 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template. Words means that the template is the whole value of a field of an emit.
+// template writes a template. If words is true, the template is the whole value of an emit's field.
 func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:

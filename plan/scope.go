@@ -15,7 +15,7 @@ type scope struct {
 	slots map[string]*slot
 }
 
-// A slot describes what is known about a slot before a run.
+// A slot contains the facts about a slot that are known before a run.
 type slot struct {
 	sure  bool
 	under [][]string // if not sure: lists of guards; the slot is defined if all guards of one list hold

@@ -76,7 +76,7 @@ func shape(s any, depth int) string {
 	return "any"
 }
 
-// inJSON writes the EDN within a text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis is kept.
+// inJSON writes the EDN within text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis is kept.
 func inJSON(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -147,7 +147,7 @@ func writeJSON(b *strings.Builder, form string) {
 	}
 }
 
-// formEnd returns the length of the form in brackets at the start of a text, or 0.
+// formEnd returns the length of the form in brackets at the start of text, or 0.
 func formEnd(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

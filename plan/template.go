@@ -216,7 +216,7 @@ func formulaIn(v edn.Value) (text string, ok bool) {
 	return "", false
 }
 
-// sentence reads the parts of a text, which are texts, slots and expressions.
+// sentence reads the parts of a text with slots: strings, slots and expressions.
 func (r *report) sentence(t *template, at place) {
 	t.text = true
 	if kind := at.value.Kind(); kind != edn.KindVector && kind != edn.KindList {

@@ -78,7 +78,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// applied makes the input reader of the tool that applies plans. It reads a constant plan at once and reports faults of its form.
+// applied makes the input reader of the tool that applies plans. It reads a constant plan immediately and reports faults in the
+// plan's form.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	if n.program == nil { // already reported
 		return nil

@@ -57,7 +57,7 @@ func deny(calls ...uint32) (rules []rule) {
 	return rules
 }
 
-// onlySelf allows a call whose n-th argument, a process id, is 0.
+// onlySelf allows a call whose n-th argument, a process ID, is 0.
 func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
@@ -151,7 +151,7 @@ func underLandlock() []rule {
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
-		// The user's shared memory, semaphores and queues, which outlive a command. Their ids are visible in /proc/sysvipc.
+		// The user's shared memory, semaphores and queues, which outlive a command. Their IDs are visible in /proc/sysvipc.
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT,
 		unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,

@@ -32,7 +32,7 @@ func connector(m Method) (string, error) {
 
 // A link connects the network namespace of a command. Its files are passed to bwrap.
 type link struct {
-	info, infoEnd   *os.File // a pipe on which bwrap reports the id of the process in the namespace
+	info, infoEnd   *os.File // a pipe on which bwrap reports the ID of the process in the namespace
 	names, namesEnd *os.File // a pipe from which bwrap reads the resolver configuration
 }
 

@@ -187,7 +187,7 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	if err != nil {
 		return status, fmt.Errorf("waiting for the command: %w", err)
 	}
-	// The id of the group is not reused until the group's leader has been reaped.
+	// The ID of the group is not reused until the group's leader has been reaped.
 	p.mu.Lock()
 	_ = syscall.Kill(-p.main, syscall.SIGKILL)
 	_, err = syscall.Wait4(p.main, &status, 0, nil)

@@ -19,10 +19,10 @@
 //
 // # Open and closed objects
 //
-// The schema of a struct does not forbid further properties, because Go's decoder ignores them:
-// a consumer may have fewer fields than its producer. [Compatible] and [Schema.At] assume that a
-// producer writes only the listed properties if its schema lists some and does not mention others.
-// [Schema.Strict] closes every object, as the structured output of model providers requires.
+// The schema of a struct does not forbid further properties, because Go's decoder ignores them: a consumer may have fewer fields
+// than its producer. [Compatible] and [Schema.At] assume that a producer writes only the listed properties if its schema lists
+// some and does not mention others. [Subset.Project] closes every object that lists properties, as the structured output of model
+// providers requires.
 //
 // # Validation
 //

@@ -46,7 +46,7 @@ func toRoot(node any, ref string) any {
 	return node
 }
 
-// takesText reports whether a text may be a value of a schema.
+// takesText reports whether a string may be a value of a schema.
 func (p *projection) takesText(node any) bool {
 	o, ok := node.(*object)
 	if !ok {

@@ -136,7 +136,7 @@ func (l *loosening) foldable(o *object, alternatives []any) bool {
 }
 
 // fold returns a single object schema in place of alternatives. It has the properties of all alternatives, and requires those
-// that every alternative requires. Told describes the alternatives.
+// that every alternative requires. The result told describes the alternatives.
 func (l *loosening) fold(o *object) (folded, told *object) {
 	told = newObject()
 	for range 2 { // once for anyOf, once for oneOf

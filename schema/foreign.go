@@ -44,7 +44,7 @@ func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	return nil, nil, err
 }
 
-// withNull returns a text in which schemas marked as nullable (OpenAPI 3.0) accept null.
+// withNull returns data in which schemas marked as nullable (OpenAPI 3.0) accept null.
 func withNull(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`"nullable"`)) || len(data) > maxText {
 		return data

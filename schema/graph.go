@@ -32,7 +32,7 @@ type resource struct {
 }
 
 // newGraph collects the schemas that can be reached from root. It finds the resources in document, which is the decoded text of
-// the schema. Compile returns the schema at a place in the document.
+// the schema. The function compile returns the schema at a place in the document.
 func newGraph(root *jsonschema.Schema, document any, compile func(fragment string) (*jsonschema.Schema, error)) *graph {
 	g := &graph{root: root, about: map[*jsonschema.Schema]*about{}}
 	g.add(root)

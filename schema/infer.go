@@ -65,8 +65,8 @@ var (
 	enumType            = reflect.TypeFor[interface{ Enum() []any }]()
 )
 
-// schema describes t. Pointer means that the value is reached through a pointer or a slice, so the methods of *T are always
-// called. Where is the field path for messages.
+// schema describes t. If pointer is true, the value is reached through a pointer or a slice, so the methods of *T are always
+// called. Messages give where as the path of the field.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
 		if t.Kind() == reflect.Pointer {

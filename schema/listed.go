@@ -13,7 +13,7 @@ import (
 // A nil Lists accepts everything. It is safe for concurrent use.
 type Lists struct{ check checker }
 
-// checker returns the path of an invalid value and what is wrong with it, or two empty strings if the value is valid.
+// checker returns the path of an invalid value and the problem with it, or two empty strings if the value is valid.
 type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists
@@ -32,8 +32,7 @@ func ListsOf(t reflect.Type) *Lists {
 	return kept.(*Lists)
 }
 
-// Check returns an error that names the first value outside its list, or nil. V must be of the
-// type of l.
+// Check returns an error that names the first value outside its list, or nil. The value must have the type that l was made for.
 func (l *Lists) Check(v reflect.Value) error {
 	if l == nil {
 		return nil
@@ -63,7 +62,7 @@ func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	return nil, nil
 }
 
-// lists reports whether t contains a list. Seen holds the types already visited.
+// lists reports whether t contains a list. The map seen holds the types already visited.
 func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false

@@ -10,13 +10,13 @@ import (
 const maxInlined = 1000
 
 // maxTold is the maximum length of the description of one keyword, in bytes. Longer alternatives are described by their property
-// names, and other keywords are not described.
+// names; other longer keywords are not described.
 const maxTold = 2 << 10
 
 // Loose returns the JSON text of an object schema for a service that shows the schema to a model but enforces nothing. Keywords
 // for which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object that
-// has all their properties and requires those that every alternative requires; oneOf becomes anyOf. Told contains the constraints
-// of the whole value.
+// has all their properties and requires those that every alternative requires; oneOf becomes anyOf. The result told contains the
+// constraints of the whole value.
 //
 // Every value that fits the schema fits the result, unless Name rejects one of its names. Validate answers against the schema
 // itself. Loose fails if the text is not a schema of objects.

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// loss returns an error if JSON would silently lose data of a struct, or nil. Where is the field path for the message.
+// loss returns an error if JSON would silently lose data of a struct, or nil. The message gives where as the path of the field.
 func loss(t reflect.Type, where string) error {
 	written, hidden := len(fieldsOf(t)), ""
 	seen := map[reflect.Type]bool{}

@@ -12,10 +12,10 @@ import (
 // Problem describes one fault of a value or a schema, and its place.
 type Problem struct {
 	Path    string // such as items[3].price; "" is the root; [*] means every item or value
-	Message string // what is required and what was found
+	Message string // the requirement, and the value found
 }
 
-// String returns the path and the message in one line.
+// String returns the path and the message on one line.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.Message
@@ -85,7 +85,7 @@ const (
 	maxProblems = 100
 )
 
-// describe returns the kind of v and, if short, its value. V may come from a schema's tree or from a decoded document.
+// describe returns the kind of v and, if short, its value. The value may come from a schema's tree or from a decoded document.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:

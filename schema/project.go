@@ -35,8 +35,8 @@ func unenforced(where, what string) error {
 	return fmt.Errorf("%s: %s cannot be enforced", cmp.Or(where, "the whole value"), what)
 }
 
-// node projects a schema. Absent means that the value can be omitted, so null need not be offered. With Encode, parts that cannot
-// be enforced become JSON text.
+// node projects a schema. If absent is true, the value can be omitted, so null need not be offered. With Encode, parts that
+// cannot be enforced become JSON text.
 func (p *projection) node(node any, where string, absent bool) (*object, error) {
 	out, err := p.enforced(node, where, absent)
 	if err == nil || !p.Encode || where == "" {

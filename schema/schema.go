@@ -60,7 +60,7 @@ func hasInnerID(node any, root bool) bool {
 const maxText = 512 << 10
 
 // Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error locates malformed text, a part
-// that is not a schema, or a reference that leads outside.
+// that is not a schema, or a reference that leads outside the schema.
 func Parse(data []byte) (*Schema, error) {
 	if len(data) > maxText {
 		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(data), maxText)

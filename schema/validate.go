@@ -79,7 +79,7 @@ func compileError(err error, document any) error {
 }
 
 // Validate checks JSON text against the schema. It returns nil or a *ValidationError with the problems, even for text that is not
-// JSON; any other error comes from ctx or the schema. A text that needs more than ten million comparisons does not fit.
+// JSON; any other error comes from ctx or the schema. Text that needs more than ten million comparisons counts as invalid.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {
@@ -236,7 +236,7 @@ func containsWish(k jsonschema.ErrorKind) string {
 	return "want at least one item that fits the schema of contains"
 }
 
-// message says what a keyword requires and what was found.
+// message describes a keyword's requirement and the value found.
 func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	switch k := k.(type) {
 	case *kind.Type:

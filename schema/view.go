@@ -95,7 +95,7 @@ func (v view) requires(name string) bool {
 	})
 }
 
-// types returns the JSON types that all parts allow. Known is false if no part restricts the type.
+// types returns the JSON types that all parts allow. The result known is false if no part restricts the type.
 func (v view) types() (types []string, known bool) {
 	for _, part := range v.parts {
 		own := typesOf(part)

@@ -70,7 +70,7 @@ func TestPipelinePage(t *testing.T) {
 		t.Errorf("%d runs were started: %s", n, list)
 	}
 	form.Set("field.text", "slate")
-	post(409, "another request started it")
+	post(409, "started by another request")
 	form.Set("id", "other")
 	form.Set("usd", "-1")
 	post(400, "want 0 or more")

@@ -33,7 +33,7 @@ type Key map[string]Path
 // Config describes a file of answers. Only File is required.
 type Config struct {
 	File string
-	// Model selects the rows whose column "model" has this value; "" selects all.
+	// Model selects the rows whose "model" column has this value; "" selects all.
 	Model string
 	// Key selects the row for a request. Nil means {"id": {"id"}}.
 	Key Key
@@ -45,7 +45,7 @@ type Config struct {
 	Schema func(name string) (*schema.Schema, bool)
 }
 
-// Check returns an error if the file cannot be read.
+// Check returns an error if the configuration is invalid or the file cannot be read.
 func (c Config) Check() error {
 	if c.File == "" {
 		return errors.New("answers: no File: name a file of JSON Lines")

@@ -56,7 +56,7 @@ func planShaped(text string) error {
 // again is the instruction that follows the faults in a model's plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
-// draft returns the reason why a plan cannot run, in the words for the model, or nil if the plan can run.
+// draft returns the reason why a plan cannot run, worded for the model, or nil if the plan can run.
 func (w *wanted) draft(body string) *structured.Misfit {
 	if err := planShaped(body); err != nil {
 		return noPlan(err)

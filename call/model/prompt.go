@@ -60,7 +60,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	return w, nil
 }
 
-// isText reports whether an answer of the schema is just a text.
+// isText reports whether the schema describes plain text.
 func isText(s *schema.Schema) bool {
 	properties := s.Properties()
 	return len(properties) > 0 && s.Validate(context.Background(), []byte(`{"text":"a"}`)) == nil &&
@@ -175,7 +175,7 @@ func judged(verb string, input call.JSON) string {
 	return text + "\n\n" + mark + "\n" + string(input) + "\n" + mark
 }
 
-// plain returns the text of an input whose only field is a text, or else the JSON of the input.
+// plain returns the string in an input whose only field is "prompt" or "text", or else the JSON of the input.
 func plain(input call.JSON) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {

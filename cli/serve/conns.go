@@ -124,8 +124,8 @@ func (c *conns) wait(of *conn) {
 	c.thin(waiting)
 }
 
-// thin closes the oldest connections beyond the limit, and is called again when the next one may be closed. The caller holds
-// c.mu.
+// thin closes the oldest connections beyond the limit. If the next one may not be closed yet, thin arranges to be called again
+// later. The caller holds c.mu.
 func (c *conns) thin(waiting *queue) {
 	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)

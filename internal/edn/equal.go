@@ -26,7 +26,7 @@ func (v Value) Equal(w Value) bool {
 
 func (v Value) isSequence() bool { return v.kind == KindList || v.kind == KindVector }
 
-// appendKey appends a text that is the same for two values exactly if they are equal. The items of sets and maps are sorted by
+// appendKey appends a string that is the same for two values exactly if they are equal. The items of sets and maps are sorted by
 // their texts.
 func (v Value) appendKey(dst []byte) []byte {
 	kind, num := v.kind, v.num

@@ -21,7 +21,7 @@ import (
 // A Filter selects runs by words. A word without a name, or in quotes, is searched for in failures.
 type Filter []Word
 
-// A Word is one condition of a filter. The Name is empty for a text to search for.
+// A Word is one condition of a filter. The Name is empty for a search term.
 type Word struct{ Name, Value string }
 
 // names lists the condition names.
@@ -74,7 +74,7 @@ func Parse(text string) (out Filter, err error) {
 	return out, nil
 }
 
-// term formats a word of a filter. The name is "" for a text to search for.
+// term formats a word of a filter. The name is "" for a search term.
 func term(name, value string) string {
 	if !plainWord.MatchString(value) || name == "" && (pattern.FindStringSubmatch(value)[1] != "" || blank.MatchString(value) || inAPI.MatchString(value)) {
 		value = strconv.Quote(value)

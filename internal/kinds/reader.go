@@ -40,7 +40,7 @@ type Reader struct {
 	Files    []string                            // files whose contents are a part of the configuration
 	Found    bool                                // whether the command found the configuration itself
 	Search   Search
-	Policy   marked.Policy // policy of the section marks; nil if there is none
+	Policy   marked.Policy // policy of the marks section; nil if there is none
 	IDs      []string      // IDs of all capabilities
 	// Applicator makes the calls of capabilities. Its Registry contains the capabilities built so far.
 	Applicator *call.Applicator

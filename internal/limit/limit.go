@@ -111,8 +111,8 @@ func RankOf(ctx context.Context) Rank {
 
 type watchKey struct{}
 
-// Watch returns a context for requests. For each of these requests that had to wait, watch is called with the duration of the
-// wait, even if the request was then refused. The calls may be concurrent.
+// Watch returns a context in which watch is called for each request that had to wait, with the duration of the wait, even if the
+// request was then refused. The calls may be concurrent.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }

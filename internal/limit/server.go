@@ -74,7 +74,7 @@ func (s *server) heard(p *Place, a Answer, now time.Time) {
 	}
 }
 
-// stop prevents requests from starting before until, and then lets only one start at first.
+// stop prevents requests from starting before until. After that, only one request starts at first.
 func (s *server) stop(until time.Time, reason string, now time.Time) {
 	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest

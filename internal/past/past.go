@@ -150,7 +150,8 @@ func (r *Run) note(request string) (before int) {
 	return before
 }
 
-// Allow returns an error if a step with the given effects must not run. Reading files is always allowed.
+// Allow returns an error if the run must not continue, or if it may not have the given effects. Reading files and asking people
+// are always allowed.
 func (r *Run) Allow(effects []string) error {
 	if _, err := r.Counts(); err != nil {
 		return err
@@ -221,7 +222,7 @@ func Settle(ctx context.Context, rec step.Record, paid bool) {
 }
 
 // LeafAt returns the node that a leaf with effects created from the same nodes in the earlier run, or nil if the leaf must run.
-// The path is a path in this run.
+// If the leaf must run but may not have these effects, LeafAt returns an error. The path is a path in this run.
 func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same func(dag.DAG) bool) (*dag.Node, error) {
 	n, err := r.Leaf(ctx, strings.TrimPrefix(path, r.Under+"/"), same)
 	switch {

@@ -36,7 +36,7 @@ type Result struct {
 
 type runsKey struct{}
 
-// WithRuns returns the context for an evaluation of recorded runs.
+// WithRuns returns a context for an evaluation of recorded runs.
 func WithRuns(ctx context.Context, runs Runs) context.Context {
 	return context.WithValue(ctx, runsKey{}, runs)
 }

@@ -136,7 +136,7 @@ func (p *Pattern) backtrack(text string) (bool, error) {
 	return ok, nil
 }
 
-// A reader reads a text, which ends early if the context is done.
+// A reader reads text, and ends early if the context is done.
 type reader struct {
 	ctx  context.Context
 	text *strings.Reader

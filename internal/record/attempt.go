@@ -20,7 +20,7 @@ func Attempt(ctx context.Context) int {
 // WithAttempt returns the context for the n-th attempt at the work of a step.
 func WithAttempt(ctx context.Context, n int) context.Context {
 	if Declared(ctx) != (budget.Amount{}) {
-		ctx = declared.With(ctx, budget.Amount{}) // what the outer step has declared does not apply
+		ctx = declared.With(ctx, budget.Amount{}) // the outer step's declaration does not apply
 	}
 	if is, _ := Child(ctx); is {
 		ctx = context.WithValue(ctx, childKey{}, nil)
@@ -54,24 +54,24 @@ func WithAnew(ctx context.Context, n int) context.Context {
 type beginsKey struct{}
 
 // WithBegin returns a context for the methods Acquire and Begin. It tells the journal that the caller will begin a new run
-// immediately, so that both need only one write, which need not be durable before the next write.
+// immediately. Both methods then need only one write, which need not be durable before the next write.
 func WithBegin(ctx context.Context) context.Context { return context.WithValue(ctx, beginsKey{}, true) }
 
-// Begins reports whether ctx was returned by WithBegin.
+// Begins reports whether ctx comes from WithBegin.
 func Begins(ctx context.Context) bool { return ctx.Value(beginsKey{}) != nil }
 
 type childKey struct{}
 
 type child struct{ goesOn bool }
 
-// WithChild returns the context for a step that waits for a child, a run elsewhere. GoesOn means that an earlier process's attempt
-// continues in this process, so it is not counted again. The step's cost counts for its own run, but not for the spending of
-// several runs, which already includes the child.
+// WithChild returns the context for a step that waits for a child, a run elsewhere. If goesOn is true, an earlier process's
+// attempt continues in this process, so it is not counted again. The step's cost counts for its own run, but not for the spending
+// of several runs, which already includes the child.
 func WithChild(ctx context.Context, goesOn bool) context.Context {
 	return context.WithValue(ctx, childKey{}, child{goesOn})
 }
 
-// Child reports whether ctx was returned by WithChild, and with which goesOn.
+// Child reports whether ctx comes from WithChild, and returns WithChild's goesOn.
 func Child(ctx context.Context) (is, goesOn bool) {
 	c, is := ctx.Value(childKey{}).(child)
 	return is, c.goesOn
@@ -85,5 +85,5 @@ func WithLookup(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookupKey{}, true)
 }
 
-// Lookup reports whether ctx was returned by WithLookup.
+// Lookup reports whether ctx comes from WithLookup.
 func Lookup(ctx context.Context) bool { return ctx.Value(lookupKey{}) != nil }

@@ -7,8 +7,8 @@ import (
 )
 
 // Reached returns the DAG that consists of the heads and all their ancestors. Its order depends only on the heads. The DAG of an
-// ended run is built in this way from the Heads of its Outcome, because a step in a Flow is recorded with the node that the step
-// created, but the run commits that node in a different place, with a different ID.
+// ended run is built in this way from the Heads of its Outcome. The recorded nodes are not enough: a step in a Flow is recorded
+// with the node that the step created, but the run commits that node in a different place, with a different ID.
 func Reached(heads []*dag.Node) (dag.DAG, error) {
 	var nodes []*dag.Node
 	known := map[dag.ID]bool{}

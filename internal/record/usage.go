@@ -29,8 +29,8 @@ func Usage(rec step.Record) budget.Usage {
 	return found.Usage.Sane()
 }
 
-// Ended reports whether the cost of a step that ended with err and without a result is known, because the account refused the step
-// or the error contains its usage. Ended returns that usage. Declared is the declared amount in the context of Do. If a step has
+// Ended reports whether the cost of a step that ended with err and without a result is known, because the account refused the
+// step or the error contains its usage. Ended returns that usage. The amount declared comes from the context of Do. If a step has
 // declared nothing, the steps within it are counted separately.
 func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	used, ok = budget.CostOf(err)

@@ -43,8 +43,8 @@ func HasPassword(address string) bool {
 }
 
 // FullDatabase returns an address, with the password added from an environment variable that contains the same address. If there
-// is no such variable and the address was found, rather than specified by the user, FullDatabase makes sure that no password is
-// used for it, neither from PGPASSWORD nor from a password file.
+// is no such variable, and the address was found rather than specified by the user, FullDatabase keeps passwords in PGPASSWORD
+// and password files from being used for it.
 func FullDatabase(address, variable string, found bool) string {
 	of := os.Getenv(variable)
 	if seen := Database(of); IsDatabase(of) && (seen == address || seen == Database(address)) {

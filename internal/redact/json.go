@@ -36,7 +36,7 @@ func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	return clean, hits > 0, nil
 }
 
-// Text is like Clean, for a text that may be JSON: valid JSON stays valid. Call it on the output of other programs before parsing,
+// Text is like Clean, for text that may be JSON: valid JSON stays valid. Call it on the output of other programs before parsing,
 // because error messages quote parts of invalid text.
 func (s *Set) Text(text string) string {
 	if s.Empty() || !s.Holds(text) {

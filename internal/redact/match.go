@@ -60,12 +60,12 @@ func spellings(value string) []string {
 	return texts
 }
 
-// named escapes a text for HTML with named references for quotes, as languages other than Go do.
+// named escapes text for HTML with named references for quotes, as languages other than Go do.
 func named(text string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(text))
 }
 
-// asJSON returns a text as it is written inside a JSON string, with or without HTML escapes. Invalid UTF-8 is replaced, as in any
+// asJSON returns text as it is written inside a JSON string, with or without HTML escapes. Invalid UTF-8 is replaced, as in any
 // JSON.
 func asJSON(text string, html bool) string {
 	var b strings.Builder
@@ -77,8 +77,8 @@ func asJSON(text string, html bool) string {
 	return b.String()[1 : b.Len()-2]
 }
 
-// within64 returns the part of a longer text's base64 that encodes only the value. Offset is the number of bytes before the value,
-// modulo 3. Digits that also encode adjacent bytes are omitted.
+// within64 returns the part of a longer text's base64 that encodes only the value. The offset is the number of bytes before the
+// value, modulo 3. Digits that also encode adjacent bytes are omitted.
 func within64(encoding *base64.Encoding, value string, offset int) string {
 	digits := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
 	first := (offset*8 + 5) / 6
@@ -86,8 +86,8 @@ func within64(encoding *base64.Encoding, value string, offset int) string {
 	return digits[first:last]
 }
 
-// find returns the places of all spellings in the text. Open is the first place where a spelling may begin that continues after
-// the end of the text; it is the length of the text if there is no such place.
+// find returns the places of all spellings in the text. The result open is the first place where a spelling may begin that
+// continues after the end of the text, or the length of the text if there is no such place.
 func (x *index) find(text string) (found []span, open int) {
 	open = len(text)
 	for at := range len(text) {
@@ -149,8 +149,8 @@ func (x *index) tail(text string) (longest int) {
 	return longest
 }
 
-// match returns the number of bytes at the beginning of text that spell want, or -1. Undecided means that the text ends too early
-// to be certain.
+// match returns the number of bytes at the beginning of text that spell want, or -1. If undecided is true, the text ends too
+// early to be certain.
 func match(text, want string) (n int, undecided bool) {
 	at := 0
 	for want != "" {
@@ -188,7 +188,7 @@ func plus(n, at int) int {
 	return n + at
 }
 
-// matchPercent matches a text that begins with a percent sign. The sign begins an escape, which may be escaped itself, or stands
+// matchPercent matches text that begins with a percent sign. The sign begins an escape, which may be escaped itself, or stands
 // for itself.
 func matchPercent(text, want string) (n int, undecided bool) {
 	digits := 1
@@ -224,7 +224,7 @@ func matchPercent(text, want string) (n int, undecided bool) {
 // characters are shorter than that.
 const mostReference = 24
 
-// matchReference matches a text that begins with an HTML character reference, which may be escaped itself.
+// matchReference matches text that begins with an HTML character reference, which may be escaped itself.
 func matchReference(text, want string) (n int, undecided bool) {
 	all, undecided := references(text)
 	for _, r := range all {
@@ -240,15 +240,15 @@ func matchReference(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// A reference is an escape at the beginning of a text.
+// A reference is an escape at the beginning of some text.
 type reference struct {
 	of   string
 	size int // number of bytes in the text
 }
 
-// references parses the reference at the beginning of a text, whose characters may be escaped as in JSON and URLs. It returns all
-// possible meanings: "&amp;lt;" may stand for an ampersand or for "<". Cut means that the reference may continue after the end of
-// the text.
+// references parses the reference at the beginning of text. The reference's characters may be escaped as in JSON and URLs. It
+// returns all possible meanings: "&amp;lt;" may stand for an ampersand or for "<". If cut is true, the reference may continue
+// after the end of the text.
 func references(text string) (all []reference, cut bool) {
 	if text[0] != '&' && !strings.HasPrefix(strings.ReplaceAll(text[:min(len(text), mostReference)], "25", ""), "%26") &&
 		!strings.HasPrefix(strings.TrimLeft(text, `\`), "u0026") {
@@ -288,8 +288,8 @@ func references(text string) (all []reference, cut bool) {
 	}
 }
 
-// unescaped returns up to mostReference characters of a text, without URL and JSON escapes, and the offset at which each ends. Cut
-// means that more may follow.
+// unescaped returns up to mostReference characters of text, without URL and JSON escapes, and the offset at which each ends. If
+// cut is true, more may follow.
 func unescaped(text string) (plain string, ends []int, cut bool) {
 	var b strings.Builder
 	for at := 0; at < len(text) && b.Len() < mostReference; {
@@ -323,8 +323,8 @@ func unescaped(text string) (plain string, ends []int, cut bool) {
 	return b.String(), ends, b.Len() < mostReference
 }
 
-// matchBackslash matches if text or want begins with backslashes. Each time a text is encoded as JSON, its backslashes are
-// doubled, and a backslash is put before some other characters.
+// matchBackslash matches if text or want begins with backslashes. Each time text is encoded as JSON, its backslashes are doubled,
+// and a backslash is put before some other characters.
 func matchBackslash(text, want string) (n int, undecided bool) {
 	wanted := len(want) - len(strings.TrimLeft(want, `\`))
 	run := len(text) - len(strings.TrimLeft(text, `\`))

@@ -79,7 +79,7 @@ func (s *Set) add(values ...string) {
 // Empty reports whether the set contains no secrets.
 func (s *Set) Empty() bool { return s == nil || s.index.Load() == nil }
 
-// Clean replaces all secrets in a text. It finds secrets in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal
+// Clean replaces all secrets in text. It finds secrets in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal
 // digits and in base64.
 func (s *Set) Clean(text string) string {
 	if s.Empty() {
@@ -89,7 +89,7 @@ func (s *Set) Clean(text string) string {
 	return replace(text, found)
 }
 
-// CleanCut is like Clean, for a text that was cut out of a longer one. It also replaces a possible end of a secret at the
+// CleanCut is like Clean, for text that was cut out of a longer text. It also replaces a possible end of a secret at the
 // beginning of the text, and a possible beginning of a secret at the end of the text, if these are at least MinLength bytes long.
 func (s *Set) CleanCut(text string) string {
 	if s.Empty() {
@@ -106,7 +106,7 @@ func (s *Set) CleanCut(text string) string {
 	return replace(text, found)
 }
 
-// Holds reports whether a text contains a secret.
+// Holds reports whether text contains a secret.
 func (s *Set) Holds(text string) bool {
 	if s.Empty() {
 		return false
@@ -115,8 +115,8 @@ func (s *Set) Holds(text string) bool {
 	return len(found) > 0
 }
 
-// Open returns the number of bytes at the end of a text that may be the beginning of a secret. Callers that pass on a text in
-// pieces must hold these bytes back.
+// Open returns the number of bytes at the end of text that may be the beginning of a secret. Callers that pass text on in pieces
+// must hold these bytes back.
 func (s *Set) Open(text string) int {
 	if s.Empty() {
 		return 0

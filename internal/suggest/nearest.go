@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that has the most bytes at both ends in common with a text, because long texts usually differ in
+// Nearest returns the candidate that has the most bytes at both ends in common with text, because long texts usually differ in
 // one place. It also returns the difference between the two, with some surrounding text. If several candidates are equally near,
 // it returns the smallest. It returns "" if there are no candidates.
 func Nearest(text string, candidates iter.Seq[string]) (nearest, differs string) {

@@ -103,8 +103,8 @@ func formOf(in tree.Input) form {
 	return other
 }
 
-// inputs returns the names of the model's inputs by form. Known is true if every required input has a form and no two inputs have
-// the same one.
+// inputs returns the names of the model's inputs by form. The result known is true if every required input has a form and no two
+// inputs have the same one.
 func (m Model) inputs() (names map[form]string, known bool) {
 	names = map[form]string{}
 	for _, in := range tree.Inputs(m.Ashlar) {

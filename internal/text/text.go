@@ -77,15 +77,15 @@ func printable(s string) string {
 	}, s)
 }
 
-// hidden reports whether r is invisible or changes the direction of text, so that a text looks different from what it is. The
-// joiners for scripts and emoji (U+200C and U+200D) do not count as hidden, because words in some languages would be wrong without
-// them.
+// hidden reports whether r is invisible or changes the direction of text, so that text looks different from what it is. The
+// joiners for scripts and emoji (U+200C and U+200D) do not count as hidden, because words in some languages would be wrong
+// without them.
 func hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r >= '\u2060' && r <= '\u2064' || r >= '\u206a' && r <= '\u206f' ||
 		r == '\ufeff' || r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
-// Width returns the number of terminal columns that s takes. S must be one line without control characters.
+// Width returns the number of terminal columns that s takes. The string must be one line without control characters.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -221,8 +221,7 @@ func JSON(content string) string {
 	return out.String()
 }
 
-// Content formats the JSON of a content on one line of at most n columns. For an object with a single member, it formats only the
-// value.
+// Content formats JSON content on one line of at most n columns. For an object with a single member, it formats only the value.
 func Content(content []byte, n int) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(content, &members) == nil && len(members) == 1 {

@@ -17,9 +17,8 @@ import (
 // events slightly out of order.
 const reorderWindow = 4096
 
-// A Command prints the results of inspecting a trace file, for which it has three methods. The methods return an error only if the
-// file cannot be opened or read to its end, or the result cannot be written. They skip unusable lines, and report each of them
-// with one line on Err.
+// A Command inspects trace files and prints the results. Its methods return an error only if the file cannot be opened or read to
+// its end, or the result cannot be written. They skip unusable lines, and report each of them with one line on Err.
 type Command struct {
 	Out io.Writer // for results; nil means standard output
 	Err io.Writer // for reports about lines; nil means standard error

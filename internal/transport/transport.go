@@ -32,7 +32,7 @@ func Client(ctx context.Context, c *http.Client) *http.Client {
 	return &other
 }
 
-// Matched returns a context for a request that a recording identifies by a text other than its body. The text leaves out names and
+// Matched returns a context for a request that a recording identifies by other text than its body. That text leaves out names and
 // places of the run, which differ in each run.
 func Matched(ctx context.Context, by []byte) context.Context {
 	return context.WithValue(ctx, matched{}, by)
@@ -69,7 +69,7 @@ func Embeds(ctx context.Context, endpoint string, question bool) context.Context
 	return ctx
 }
 
-// IsHeader reports whether a text is a valid header name: a token as defined in RFC 9110, section 5.6.2.
+// IsHeader reports whether a string is a valid header name: a token as defined in RFC 9110, section 5.6.2.
 func IsHeader(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)

@@ -168,8 +168,8 @@ func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
 	return true
 }
 
-// said returns the input that a plain text stands for, and its content. It is the required input, if that is a string or an object
-// with one required string.
+// said returns the input that plain text stands for, and the input's content. This is the required input if it is a string or an
+// object with one required string.
 func said(ctx context.Context, inputs []Input, data json.RawMessage) (name string, content json.RawMessage) {
 	required := slices.DeleteFunc(slices.Clone(inputs), func(in Input) bool { return in.Optional })
 	if len(data) == 0 || data[0] != '"' || len(required) != 1 || required[0].Many || required[0].Type.Err() != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Paths yields the paths that a run can take through the leaves of p. Each path is a list of leaf names. There is one path for
-// each branch of a match and for each lane of a parallel, and one with and one without the heal of a rescue. A loop and a map have
-// the paths of their body, which count once. A scoped ashlar has the paths of its walk. The number of paths can be very large: see
+// each branch of a match and for each lane of a parallel. A rescue has paths with and without its heal. A loop and a map have the
+// paths of their body, which count once. A scoped ashlar has the paths of its walk. The number of paths can be very large: see
 // CountPaths.
 func Paths(p stone.Ashlar) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {

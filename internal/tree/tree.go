@@ -28,8 +28,8 @@ func Questions(p stone.Ashlar) []ask.Question {
 	return out
 }
 
-// Children yields the children of a as they appear in the paths of a run: instead of a reduce, the ashlar that it wraps, and
-// instead of glue, the ashlars below it. The first value is the child's number among children with the same name, counted from 1.
+// Children yields the children of a as they appear in the paths of a run: a reduce is replaced with the ashlar that it wraps, and
+// glue with the ashlars below it. The first value is the child's number among children with the same name, counted from 1.
 func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
 	return func(yield func(int, stone.Ashlar) bool) {
 		children(a, stone.Ashlar{}, func(n int, c, _ stone.Ashlar) bool { return yield(n, c) })

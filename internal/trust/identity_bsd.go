@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// identity returns a text that distinguishes a file from a file that replaces it. It contains the file's number, which may be
+// identity returns a string that distinguishes a file from a file that replaces it. It contains the file's number, which may be
 // reused, and its creation time.
 func identity(_ string, info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity returns a text that distinguishes a file from a file that replaces it. It contains the file's number, which may be
+// identity returns a string that distinguishes a file from a file that replaces it. It contains the file's number, which may be
 // reused, and its creation time. File systems that do not store this time, such as NFS, have file handles with a generation
 // number, which is used instead.
 func identity(file string, _ fs.FileInfo) string {

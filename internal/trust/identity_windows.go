@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// identity returns a text that distinguishes a file from a file that replaces it. It contains the volume, the file number and the
-// creation time. The time alone is not enough: a file that is created within 15 seconds under the name of a removed file inherits
-// the removed file's creation time.
+// identity returns a string that distinguishes a file from a file that replaces it. It contains the volume, the file number and
+// the creation time. The time alone is not enough: a file that is created within 15 seconds under the name of a removed file
+// inherits the removed file's creation time.
 func identity(file string, _ fs.FileInfo) string {
 	name, err := windows.UTF16PtrFromString(file)
 	if err != nil {

@@ -21,8 +21,8 @@ func indexed(index []byte, path string) bool {
 	return true
 }
 
-// paths4 returns the paths in an index of version 4. Digest is the size of its digests in bytes. Each entry contains the number of
-// bytes to remove from the end of the previous path, and the text to append.
+// paths4 returns the paths in an index of version 4. The argument digest is the size of the index's digests in bytes. Each entry
+// contains the number of bytes to remove from the end of the previous path, and the text to append.
 func paths4(index []byte, digest int) (paths []string, ok bool) {
 	const header, stat, extended = 12, 40, 0x40
 	if len(index) < header+digest {

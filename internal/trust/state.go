@@ -26,8 +26,8 @@ const making = time.Minute
 // trusted.
 var errUnknown = errors.New("the file system cannot distinguish a file from its replacement: name the file, or add --trust")
 
-// mark returns a text that describes a file without its contents: its identity, whether other users can write it or its directory,
-// and the target of a symbolic link.
+// mark returns a string that describes a file without its contents: its identity, whether other users can write it or its
+// directory, and the target of a symbolic link.
 func mark(file string) (string, error) {
 	info, err := os.Lstat(file)
 	if err != nil {

@@ -50,7 +50,7 @@ type part struct {
 	call    int
 }
 
-// Now returns the parts so far. News is closed when there are more, and is nil if there will be no more.
+// Now returns the parts so far, and a channel that is closed when there are more. The channel is nil if there will be no more.
 func (l *Log) Now() (parts []Part, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

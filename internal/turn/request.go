@@ -35,7 +35,7 @@ type Request struct {
 	Notice  string     // notice from the server about the request
 }
 
-// An Answer is an answer to a question.
+// An Answer is a client's answer to a question.
 type Answer struct {
 	ID       string // as returned by QuestionID
 	Response string
@@ -208,10 +208,10 @@ type progress[T any] struct {
 	text string // text of a void part
 }
 
-// Each calls fn with every part and its progress, except for calls that must not be shown yet: clients treat a call without a
-// result as a question to the client, and continue when there is no such call. The record of a turn contains only the last text of
-// the turn, with the ID of the first one. If the first text was retracted, Each changes the ID of the recorded text to the next
-// ID, which the Log of the running process has used for this text.
+// Each calls fn with every part and its progress, except for calls that must not be shown yet. (Clients treat a call without a
+// result as a question to the client, and continue when there is no such call.) The record of a turn contains only the last text
+// of the turn, with the ID of the first one. If the first text was retracted, Each changes the ID of the recorded text to the
+// next ID, which the Log of the running process has used for this text.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
 		s.by = map[string]*progress[T]{}

@@ -25,7 +25,7 @@ var (
 	attemptStep = regexp.MustCompile(` [0-9]+$`)
 )
 
-// describe adds to a row what a step of an agent or a call has done.
+// describe adds to a row the action of an agent's or a call's step.
 func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
 	case s.Kind != "step":

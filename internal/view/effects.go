@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// SideEffects lists the side effects that repeated steps have declared, in one line for each place.
+// SideEffects lists the side effects that repeated steps have declared, with one line for each place.
 func SideEffects(p stone.Ashlar, steps []journal.Step) []string {
 	of := map[string]string{} // effects by place
 	var walk func(leaf stone.Ashlar, path string)

@@ -131,7 +131,7 @@ func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	return nil
 }
 
-// spot appends a step as a Spot. The name of an agent's turn or tool call says what it did.
+// spot appends a step as a Spot. The name of an agent's turn or tool call describes its action.
 func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) ([]Spot, error) {
 	name, err := r.Lanes.Shown(ctx, path)
 	_, inner, ok := strings.Cut(name, "/")
@@ -170,7 +170,7 @@ func refusals(path string, c *call.Record) (all []Refusal) {
 	return all
 }
 
-// WhyNot explains in one line why an answer was not accepted: it names the check that the answer failed, or the failure of the
+// WhyNot explains on one line why an answer was not accepted. It names the check that the answer failed, or the failure of the
 // attempt.
 func WhyNot(a call.Attempt) string {
 	for _, v := range a.Verdicts {

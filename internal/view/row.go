@@ -91,8 +91,8 @@ func Result(b journal.Branch) *journal.Step {
 }
 
 // Paid returns the possible cost of attempts of a branch's step that have no result. It does not count attempts that cannot have
-// been billed at this step: an attempt that asked a person was only waiting, unless it began after the answer and was lost; the
-// cost of a step that has not declared one is shown at the steps below it; and in a running run the last attempt is still in
+// been billed at this step. An attempt that asked a person was only waiting, unless it began after the answer and was lost. The
+// cost of a step that has not declared one is shown at the steps below it. In a running run, the last attempt is still in
 // progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step

@@ -33,7 +33,7 @@ type Run struct {
 	lastCall       *call.Record // nil if there is no record at callAt
 }
 
-// Small is the maximum number of steps of a run that are read all at once. In a larger run, the journal sums up the steps that are
+// Small is the maximum number of steps in a run that is read completely. In a larger run, the journal sums up the steps that are
 // not shown.
 const Small = 20_000
 

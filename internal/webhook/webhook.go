@@ -81,7 +81,7 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
-// A StatusError is the status code of a response, if outside the range 200 to 299.
+// A StatusError is a response status code outside the range 200 to 299.
 type StatusError int
 
 // Error returns the status.
@@ -136,8 +136,8 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// special contains the networks that are not part of the public Internet or are translated to other networks, as listed in the
-// IANA special-purpose address registries, except those that package netip knows.
+// special lists networks that are not part of the public Internet or are translated to other networks. It follows the IANA
+// special-purpose address registries, without the networks that package netip recognizes.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

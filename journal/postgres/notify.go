@@ -36,7 +36,7 @@ func newNews(d *database) *news {
 	return n
 }
 
-// start runs f in a goroutine, unless the database is already closed. F must return when the database is closed.
+// start runs f in a goroutine, unless the database is already closed. The function must return when the database is closed.
 func (n *news) start(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait just as long before it takes
+	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait equally long before it takes
 	// over a dead process's run. Zero means 5 seconds.
 	Lease time.Duration
 	// Retry is how long a failed read or write is retried before its error is reported, for example while the server restarts.
@@ -45,7 +45,7 @@ type DB struct {
 type shared = log.Journal
 
 // Tests change these variables: the function called at the points where they kill the process, the clock, the poll interval of
-// Follow, and the maximum size of a content.
+// Follow, and the maximum size of a row's content.
 var (
 	reached     log.Points
 	now         = time.Now

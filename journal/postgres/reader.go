@@ -229,7 +229,7 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	}
 	columns, bound := headColumns, ""
 	if !s.Heads {
-		// The server can determine the size of a content without reading the content.
+		// The server can determine the size of content without reading it.
 		const size = "coalesce(octet_length(content), 0)"
 		columns, bound = rowColumns, fmt.Sprintf(` AND seq <= (SELECT max(seq) FROM (
 			SELECT seq, sum(%[1]s) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - %[1]s AS before FROM stone.records WHERE %[2]s ORDER BY seq LIMIT %[3]d

@@ -55,7 +55,7 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	return info.Size(), syncFolder(dir)
 }
 
-// syncFolder makes the name of a new file durable, on systems that can sync folders.
+// syncFolder makes the name of a new file durable. It does nothing on systems that cannot sync folders.
 func syncFolder(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {

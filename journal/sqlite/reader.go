@@ -19,8 +19,9 @@ const (
 	mostBytes = 1 << 20 // total size of heads and contents in bytes; the last row may exceed it
 )
 
-// query returns the rows of a query, decoded by scan, up to the first row for which enough returns true. More reports whether rows
-// may follow. All rows are read before query returns, because there are only a few connections and the caller may need one itself.
+// query returns the rows of a query, decoded by scan, up to the first row for which enough returns true. The result more reports
+// whether rows may follow. All rows are read before query returns, because there are only a few connections and the caller may
+// need one itself.
 func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), enough func(T) bool, text string, args ...any) (found []T, more bool, err error) {
 	rows, err := r.sql.query(ctx, text, args...)
 	if err != nil {
@@ -273,7 +274,7 @@ type scanner struct {
 	into    []any
 }
 
-// column is a text or bytes in the driver's memory. It is valid until the next row is read.
+// column is a string or bytes in the driver's memory. It is valid until the next row is read.
 type column struct {
 	text  string
 	bytes []byte

@@ -14,8 +14,8 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait just
-	// as long. Zero means 5 seconds.
+	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait
+	// equally long. Zero means 5 seconds.
 	Lease time.Duration
 	// Retry is how long a failed write is retried before its error is reported, for example on a full disk or a locked file. Zero
 	// means 5 seconds.
@@ -48,7 +48,7 @@ var (
 	readers = 8
 )
 
-// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are only repeated
+// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are resumed only
 // within one program. Writes to such a file never wait for the disk.
 const Memory = ":memory:"
 

@@ -201,7 +201,7 @@ func (b *block) sources() (out []llm.Source) {
 
 func (b *block) toolCall(ended bool) llm.ToolCall {
 	var id, name string
-	// The id is a string, because beginBlock has rejected anything else.
+	// The ID is a string, because beginBlock has rejected anything else.
 	_ = jsonv2.UnmarshalLenient(b.fields["id"], &id)
 	_ = jsonv2.UnmarshalLenient(b.fields["name"], &name)
 	return wire.ToolCall(id, name, b.arguments(), ended)

@@ -238,7 +238,7 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 }
 
 // params follow the page "Messages" in Anthropic's API reference and "Effort" in Anthropic's guide. Messages does not support a
-// seed. The metadata of a request contains the user id.
+// seed. The metadata of a request contains the user ID.
 var params = wire.ParamRules{
 	"temperature":  wire.Put("temperature"),
 	"top_p":        wire.Put("top_p"),
@@ -267,8 +267,8 @@ var params = wire.ParamRules{
 	},
 }
 
-// strictRefusals are parts of the messages with which a provider rejects strict tools, either because it does not know the field
-// or because all strict tools are compiled into one grammar, whose size limit is not published. Source: Anthropic, guide
+// strictRefusals are parts of the messages with which a provider rejects strict tools. Either the provider does not know the
+// field, or the grammar compiled from all strict tools exceeds a size limit that is not published. Source: Anthropic, guide
 // "Structured outputs", section "Additional internal limits"; anthropic-sdk-python issue 1185.
 var strictRefusals = []string{"strict", "too complex for compilation", "compiled grammar is too large"}
 

@@ -38,7 +38,7 @@
 //
 // A request may contain images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the model may reject. In a tool
 // result, Gemini 3 accepts images (PNG, JPEG, WebP), PDF documents and text. Other media, and all media for older models, follow
-// the turn's results, where a text identifies them. Pictures and sounds in an answer become Reply.Media.
+// the turn's results, where a line of text identifies them. Pictures and sounds in an answer become Reply.Media.
 //
 // # Blocked answers
 //

@@ -33,7 +33,7 @@ type functionCall struct {
 // keptPart is a received part.
 type keptPart struct {
 	part
-	id   string // the id of the tool call
+	id   string // the ID of the tool call
 	raw  json.RawMessage
 	text []byte // unsigned text, which arrives in pieces
 }
@@ -142,7 +142,7 @@ func received(m llm.Message) []keptPart {
 		parts[i].raw = raw
 		if call := parts[i].Call; call != nil {
 			if parts[i].id = call.ID; call.ID == "" && calls < len(m.ToolCalls) {
-				parts[i].id = m.ToolCalls[calls].ID // the server did not send an id, so one was made up
+				parts[i].id = m.ToolCalls[calls].ID // the server did not send an ID, so one was made up
 			}
 			calls++
 		}

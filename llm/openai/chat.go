@@ -28,7 +28,7 @@ var chatDialect = dialect{
 	endpoint: "/chat/completions",
 	params:   chatParams,
 	media:    chatMedia,
-	reserved: []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"},
+	reserved: []string{"model", "messages", "max_tokens", "n", "tools", "response_format", "stream"},
 	body:     (*Model).chatBody,
 	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },
 }

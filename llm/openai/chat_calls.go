@@ -9,7 +9,7 @@ import (
 // call is the part of a tool call that has been received so far.
 type call struct {
 	index    int    // the server's index of the call; -1 if there is none
-	given    string // the server's id; "" if there is none
+	given    string // the server's ID; "" if there is none
 	id, name string
 	args     []byte
 }
@@ -47,9 +47,9 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the index of the call that a piece continues, or -1 if the piece starts a call. Calls are identified by id, or
-// else by index, or else by order, because servers may omit the index, count from one, use the same index or the same id for all
-// calls, or send empty or repeated ids and names with every piece. Again means that the piece repeats a call that has been
+// findCall returns the index of the call that a piece continues, or -1 if the piece starts a call. Calls are identified by ID, or
+// else by index, or else by order. This is because servers may omit the index, count from one, use the same index or ID for all
+// calls, or send empty or repeated IDs and names with every piece. If again is true, the piece repeats a call that has been
 // received, as some servers do at the end.
 func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) {
 	numbered := func(c *call) bool { return in.Index == nil || c.index == *in.Index }

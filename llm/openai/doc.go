@@ -48,8 +48,8 @@
 // User messages may contain images, documents, and audio as WAV and MP3; only images may be URLs. Tool results can only be text,
 // so their media follow them in a user message.
 //
-// Only the first choice of an answer is read; further choices requested in Extra are
-// billed and ignored.
+// Extra cannot request several choices with n: the choices of an answer are read as its parts, because some servers put the text
+// in one choice and the tool calls in another.
 //
 // Azure requires the full URL of the deployment, and the key in a header of its own:
 //

@@ -16,7 +16,7 @@ import (
 // Keys of Message.Metadata.
 const (
 	outputKey   = "openai/output"   // the items of a response, to be sent again
-	responseKey = "openai/response" // the id of a stored response
+	responseKey = "openai/response" // the ID of a stored response
 )
 
 // encrypted requests reasoning that can be sent back to a server that has not stored it.
@@ -94,7 +94,7 @@ func reasons(model string) bool {
 	return !slices.ContainsFunc([]string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"}, older)
 }
 
-// stored returns the id of the last response that the server has stored, and the messages after it.
+// stored returns the ID of the last response that the server has stored, and the messages after it.
 func stored(messages []llm.Message) (id string, rest []llm.Message) {
 	for i := len(messages) - 2; i >= 0; i-- { // at least one message must follow it
 		if id, ok := str(messages[i].Metadata[responseKey]); ok {
@@ -132,7 +132,7 @@ func assistantItems(m llm.Message) []any {
 }
 
 // keptItems returns the items that were received for an unchanged message. Reasoning without encrypted content cannot be sent
-// again, because the server would look for its id but has not stored it. The ids of dependent items cannot be sent either.
+// again, because the server would look for its ID but has not stored it. The IDs of dependent items cannot be sent either.
 func keptItems(m llm.Message) []any {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(m.Metadata[outputKey], &list) != nil {

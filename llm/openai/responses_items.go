@@ -110,7 +110,7 @@ type item struct {
 	index    int
 	kind, id string
 	call     int    // the number of the tool call; -1 for other items
-	callID   string // the id of a tool call
+	callID   string // the ID of a tool call
 	name     string
 	said     [llm.ToolInput + 1][]byte // the text of each kind
 	summary  bool                      // whether the reasoning comes from the summary

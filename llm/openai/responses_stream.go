@@ -49,7 +49,7 @@ type responsesDecoder struct {
 	ids        wire.MadeIDs
 	finished   bool   // whether the server has sent the end of the response
 	waiting    bool   // whether the server answered before the response ended
-	background string // the id of a response that the server continues in the background
+	background string // the ID of a response that the server continues in the background
 }
 
 // Event handles one event. The data contains the event's type, which the name repeats.
@@ -131,7 +131,7 @@ func (d *responsesDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, err
 	return out, err
 }
 
-// Rest returns the id of a background response that has not ended. It implements
+// Rest returns the ID of a background response that has not ended. It implements
 // wire.Unfinished.
 func (d *responsesDecoder) Rest() string {
 	if d.finished {
@@ -226,7 +226,7 @@ func (d *responsesDecoder) protocol(format string, args ...any) error {
 	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
 }
 
-// keepMetadata stores the values that the next turn must send again: the id of a stored response, and the items, if any of them
+// keepMetadata stores the values that the next turn must send again: the ID of a stored response, and the items, if any of them
 // is not a plain message or call. Incomplete items are not stored, because they would not match the text.
 func (d *responsesDecoder) keepMetadata() {
 	special := false

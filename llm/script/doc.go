@@ -20,9 +20,9 @@
 //	err = rec.Close()
 //
 // A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls (package
-// call/rest) by the task and its input, without the run's ids. A repeated request receives the next answer, or the last answer
+// call/rest) by the task and its input, without the run's IDs. A repeated request receives the next answer, or the last answer
 // again if none is left. For a request that was not recorded, it returns an error that shows the most similar recorded request.
 //
-// A recording contains the few answer headers that models read, such as the type and the id. It omits the headers and the query
+// A recording contains the few answer headers that models read, such as the type and the ID. It omits the headers and the query
 // of requests, so keys are not written to the file.
 package script

@@ -190,7 +190,7 @@ func (s *stream) fail(name string, err error) {
 	}
 }
 
-// pieces cuts a text into pieces of a few bytes, like the pieces that a model streams.
+// pieces cuts text into pieces of a few bytes, like the pieces that a model streams.
 func pieces(text string) []string {
 	const size = 12
 	var out []string

@@ -23,7 +23,7 @@ type exchange struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
 	Pieces []piece           `json:"pieces"`
-	// Error is the reason why the answer ended, or "" for a regular end.
+	// Error is the reason why the answer ended, or "" for a normal end.
 	Error string `json:"error,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func (e *NotRecordedError) Retryable() bool { return false }
 // Player is an http.RoundTripper that answers from a recording. It is safe for concurrent
 // use.
 type Player struct {
-	// Speed is the factor by which pieces arrive faster than they were recorded. Zero means that they arrive at once.
+	// Speed is the factor by which pieces arrive faster than they were recorded. Zero means that they all arrive immediately.
 	Speed float64
 
 	mu      sync.Mutex

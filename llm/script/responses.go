@@ -182,7 +182,7 @@ func (w *responses) call(call llm.ToolCall) {
 	})
 }
 
-// id returns the id of the next item.
+// id returns the ID of the next item.
 func (w *responses) id(kind string) string { return fmt.Sprintf("%s_script_%d", kind, len(w.output)) }
 
 // merged returns an object with the fields of all the objects.

@@ -73,8 +73,8 @@ func New(answers ...Answer) *Model {
 	})
 }
 
-// Func returns a Model that calls f for each answer. N is the number of the request, counted from 0. F is never called by two
-// goroutines at once.
+// Func returns a Model that calls f for each answer, with the number of the request, counted from 0. The function is never called
+// by two goroutines at once.
 func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
 
 // Requests returns the requests so far, in order.
@@ -121,7 +121,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// answer stores a request and returns its answer, in which calls without an id receive one.
+// answer stores a request and returns its answer, in which calls without an ID receive one.
 func (m *Model) answer(req *llm.Request) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()

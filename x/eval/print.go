@@ -192,6 +192,9 @@ func (c *comparison) parts() []part {
 				slices.rows = append(slices.rows, []string{text.Line(s.Name), text.Line(l.Column + "=" + l.Value), fmt.Sprint(l.N), signed(l.Mean), between(l.Estimate), mean4(l.P)})
 			}
 		}
+		if more := len(s.Turned) - 10; more > 0 {
+			turned.notes = append(turned.notes, fmt.Sprintf("%d more of %s: see the run's page, or --json", more, text.Line(s.Name)))
+		}
 		for _, t := range s.Turned[:min(len(s.Turned), 10)] {
 			turned.rows = append(turned.rows, []string{text.Line(s.Name), short(t.Case), mean4(t.Before), mean4(t.Now), text.Cut(t.Input, 60)})
 		}

@@ -155,16 +155,16 @@ func TestTuningIsRecorded(t *testing.T) {
 func TestTuningNeeds(t *testing.T) {
 	v := newRival(rand.New(rand.NewPCG(1, 1)), 1)
 	for want, change := range map[string]func(*call.Spec){
-		"asks one capability": func(s *call.Spec) { s.Cap, s.Dispatch.Candidates = "a", nil },
-		"only candidate is a": func(s *call.Spec) { s.Dispatch.Candidates = []string{"a", "unknown"} },
-		"no threshold":        func(s *call.Spec) { s.Done.Should = nil },
-		"strategy is race":    func(s *call.Spec) { s.Dispatch.Strategy = call.Race },
-		"allow-failure?":      func(s *call.Spec) { s.Dispatch.AllowFailure = true },
-		"remove repair":       func(s *call.Spec) { s.Dispatch.Repair = &call.Repair{} },
-		"same-cap-max":        func(s *call.Spec) { s.Dispatch.Retry.SameCapMax = new(1) },
-		"fallback-max is 1":   func(s *call.Spec) { s.Dispatch.Retry.FallbackMax = new(1) },
-		"switch-on lacks":     func(s *call.Spec) { s.Dispatch.SwitchOn = []string{reasons.MustFailed} },
-		"no capability can ":  func(s *call.Spec) { s.Dispatch.Candidates = []string{"unknown"} },
+		"names only one capability": func(s *call.Spec) { s.Cap, s.Dispatch.Candidates = "a", nil },
+		"only candidate is a":       func(s *call.Spec) { s.Dispatch.Candidates = []string{"a", "unknown"} },
+		"no threshold":              func(s *call.Spec) { s.Done.Should = nil },
+		"strategy is race":          func(s *call.Spec) { s.Dispatch.Strategy = call.Race },
+		"allow-failure?":            func(s *call.Spec) { s.Dispatch.AllowFailure = true },
+		"remove repair":             func(s *call.Spec) { s.Dispatch.Repair = &call.Repair{} },
+		"same-cap-max":              func(s *call.Spec) { s.Dispatch.Retry.SameCapMax = new(1) },
+		"fallback-max is 1":         func(s *call.Spec) { s.Dispatch.Retry.FallbackMax = new(1) },
+		"switch-on lacks":           func(s *call.Spec) { s.Dispatch.SwitchOn = []string{reasons.MustFailed} },
+		"no capability can ":        func(s *call.Spec) { s.Dispatch.Candidates = []string{"unknown"} },
 	} {
 		s := v.spec(0, "a", "b", "c")
 		change(&s)

@@ -116,7 +116,7 @@ func (c *Config) Close() error {
 }
 
 // Load reads a configuration, in EDN or JSON, for a program that links the given kinds. Paths in the configuration are relative
-// to its directory or, if that is a directory .stone, to the project's directory. The error is either an *Invalid with all faults
+// to its directory or, if that is a .stone directory, to the project's directory. The error is either an *Invalid with all faults
 // or a file system error. Load does not start programs, contact servers or read secrets.
 func Load(file string, linked *kinds.Set) (*Config, error) {
 	return load(file, linked, false)
@@ -144,7 +144,7 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. Without one, solver/sat and
+// Nearest reads the configuration in the nearest .stone directory, in dir or above it; see Find. Without one, solver/sat and
 // solver/cel are available, provided that the program links them.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)

@@ -1,4 +1,4 @@
-// Package config finds the directory .stone of a project and reads its configuration: the project's pipeline and model, and the
+// Package config finds the .stone directory of a project and reads its configuration: the project's pipeline and model, and the
 // capabilities that answer calls.
 //
 // Like .git, the directory belongs to the project around it, and is found by searching upward. It contains a Go package with the

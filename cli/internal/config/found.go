@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// Files returns the files of a directory .stone that configure the project: stone.edn
-// or stone.json, and settings.json.
+// Files returns the files of a .stone directory that configure the project: stone.edn or stone.json, and settings.json.
 func Files(dir string) (found []string) {
 	for _, name := range append(slices.Clone(files), settingsFile) {
 		path := filepath.Join(dir, name)

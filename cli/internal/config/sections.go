@@ -61,7 +61,7 @@ func (r *reader) readWebhooks(m *form.Map) {
 	})
 }
 
-// mostName is the maximum length of a budget's name, because the name is part of a key.
+// mostName is the maximum length of a budget's name, which is limited because it is part of a key.
 const mostName = 64
 
 // readBudgets reads the shared budgets.
@@ -97,8 +97,8 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// ReadSection reads only one section of a configuration, by default of the one in the nearest directory .stone. It also returns the
-// name of the file. Without a configuration, r is nil.
+// ReadSection reads only one section of a configuration, by default of the one in the nearest .stone directory. It also returns
+// the name of the file. Without a configuration, r is nil.
 func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
@@ -125,7 +125,7 @@ func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from
 	return r, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
+// readSearch reads the search section: the project's index, how documents are split into passages, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")

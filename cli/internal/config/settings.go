@@ -30,7 +30,7 @@ type Settings struct {
 
 const settingsFile = "settings.json"
 
-// Read reads the settings of a directory .stone. Settings that its configuration does not contain are taken from settings.json.
+// Read reads the settings of a .stone directory. Settings that its configuration does not contain are taken from settings.json.
 // The rest of the configuration is not checked. Pipeline is an absolute path; its default is the directory itself. The error is
 // either an *Invalid or a file system error.
 func Read(dir string) (Settings, error) {
@@ -129,7 +129,7 @@ func parse(path string) (edn.Value, error) {
 // Name is the name of the directory that contains a project's configuration.
 const Name = ".stone"
 
-// Find returns the path of the nearest directory .stone, in dir or above it, or "" if there is none. Directories above the user's
+// Find returns the path of the nearest .stone directory, in dir or above it, or "" if there is none. Directories above the user's
 // home directory are not searched.
 //
 // Because the directory contains code that will be run, Find refuses a directory owned by another user, for example in /tmp.
@@ -163,10 +163,10 @@ func Find(dir string) (string, error) {
 	}
 }
 
-// files lists the possible file names of a configuration in a directory .stone.
+// files lists the possible file names of a configuration in a .stone directory.
 var files = []string{"stone.edn", "stone.json"}
 
-// fileIn returns the path of the configuration in a directory .stone, or "" if there is none.
+// fileIn returns the path of the configuration in a .stone directory, or "" if there is none.
 func fileIn(dir string) (string, error) {
 	var found string
 	for _, name := range files {
@@ -211,7 +211,7 @@ func (e *Invalid) line(f form.Fault) string {
 func (e *Invalid) Error() string {
 	line := e.line(e.Faults[0])
 	if n := len(e.Faults) - 1; n > 0 {
-		line += fmt.Sprintf(" (and %d more: stone config check lists them)", n)
+		line += fmt.Sprintf(" (and %d more: the command config check lists them)", n)
 	}
 	return line
 }

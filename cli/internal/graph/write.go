@@ -113,7 +113,7 @@ func dotText(s string, below ...string) string {
 
 var dotEntities = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 
-// ErrNoGraphviz is the error of SVG if the command `dot` is not installed.
+// ErrNoGraphviz is the error that SVG returns if the command `dot` is not installed.
 var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or choose the format mermaid or dot")
 
 // SVG returns the drawing as SVG, laid out by Graphviz.

@@ -70,7 +70,7 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 
 var position = regexp.MustCompile(`^(\S.*?\.go):(\d+(?::\d+)?): (.*)$`)
 
-// compileError condenses the errors of the go command to one line: the first error, with its position relative to the working
+// compileError condenses the errors from the go command to one line: the first error, with its position relative to the working
 // directory, and the number of other errors.
 func (b *builder) compileError(stderr string, err error) error {
 	var first string

@@ -84,7 +84,7 @@ type Webhook struct {
 type Server struct {
 	// Serve publishes pipelines until ctx is done or the server is drained.
 	Serve func(context.Context, Config) error
-	// Client publishes pipelines to one client of the command mcp or acp, until the client ends, ctx is done or the server is
+	// Client publishes pipelines to one client of the mcp or acp command, until the client ends, ctx is done or the server is
 	// drained. It needs no Listener.
 	Client func(ctx context.Context, command string, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.

@@ -25,7 +25,7 @@ const Name = "designing-ashlars"
 //go:embed designing-ashlars
 var bundle embed.FS
 
-// An InstalledError is the error of Install if the skill is already installed. The installation is left unchanged.
+// An InstalledError is the error that Install returns if the skill is already installed. The installation is left unchanged.
 type InstalledError struct {
 	Path    string   // path of the installation
 	Differs []string // files that differ from the embedded ones, are missing, or do not belong to the skill

@@ -39,7 +39,7 @@ type Database interface {
 
 // Trouble is a database error, explained in one line.
 type Trouble struct {
-	What    string // which database has which problem, and what to do about it
+	What    string // the database, its problem and the remedy
 	Err     error
 	Passing bool // a later attempt may succeed
 }
@@ -72,7 +72,7 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 
 // A Reader reads rows. It does not keep a connection while the caller ranges over the rows: see [Pages].
 type Reader interface {
-	// Run returns the run with the id, or nil if there is none.
+	// Run returns the run with the ID, or nil if there is none.
 	Run(ctx context.Context, id string) (*Run, error)
 	// Runs returns the selected runs without their Shape, newest first.
 	Runs(ctx context.Context, s RunSelection) iter.Seq2[*Run, error]
@@ -182,8 +182,8 @@ type Tx interface {
 
 // A RunReader is a Tx that can read a run and some of its records in one round trip.
 type RunReader interface {
-	// RunWith returns the result of Run for an id, and the result of Rows for the paths in the run with the given number. Whole
-	// reports whether found contains all these rows.
+	// RunWith returns the result of Run for an ID, and the result of Rows for the paths in the run with the given number. The
+	// result whole reports whether found contains all these rows.
 	RunWith(id string, run int64, paths []string) (r *Run, found []*Row, whole bool, err error)
 }
 
@@ -235,7 +235,7 @@ type Run struct {
 }
 
 // Row is a record. A row with a Digest is the result of a step, a row with only a Node is a node that no step created, and a row
-// with neither lists the steps that start.
+// with neither lists the steps that start or is detached from its step.
 type Row struct {
 	Run, Seq int64
 
@@ -272,10 +272,10 @@ type Question struct {
 // only a few rows. Each later page has up to 8 times as many rows as the one before.
 const firstPage = 64
 
-// Pages ranges over up to total rows, or over all rows if total is 0. Next returns a page of up to limit rows that follow the row
-// after (or the first rows if after is nil), and reports whether there may be more. No page has more than most rows. Each page is
-// read completely before its first row is yielded, so no connection is in use while the caller works, and a nested read does not
-// need a second connection.
+// Pages ranges over up to total rows, or over all rows if total is 0. The function next returns a page of up to limit rows that
+// follow the row after (or the first rows if after is nil), and reports whether there may be more. No page has more than most
+// rows. Each page is read completely before its first row is yielded, so no connection is in use while the caller works, and a
+// nested read does not need a second connection.
 func Pages[T any](most, total int, next func(after *T, limit int) (page []T, more bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last *T

@@ -2,7 +2,7 @@
 //
 // # What a database keeps
 //
-// There are three kinds of rows. A [Run] contains a run's lease, the number of its records and its description. A [Row] is a
+// There are three main kinds of rows. A [Run] contains a run's lease, the number of its records and its description. A [Row] is a
 // record of a step or a node; the rows of a run are numbered from 1 in the order in which they are written. A [Question] contains
 // a question and its answer. Package log encodes the rows and adds checksums, called seals: the database only stores bytes.
 //

@@ -90,7 +90,7 @@ func (j *Journal) held(run, owner string) error {
 }
 
 // lives reports whether an owner may still be alive. Only a process on this host can be known to be gone. The result is shown to
-// people but never justifies taking over a lease, because two hosts may have the same name.
+// people and lets Follow end, but never justifies taking over a lease, because two hosts may have the same name.
 func lives(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || parts[0] != hostname() {

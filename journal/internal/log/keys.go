@@ -27,7 +27,7 @@ const (
 // columns are the columns that each value of Fields adds to the lower ones.
 var columns = [...][]string{Holding: {"owner", "lease", "outside"}, Ending: {"state", "outcome", "ended", "tail", "tip", "seal"}, All: {"pipeline", "started", "info", "shape"}}
 
-// Putting returns the statement that stores fields of the run whose number is $1. Schema is the prefix of table names.
+// Putting returns the statement that stores fields of the run whose number is $1. Table names are prefixed with schema.
 func Putting(schema string, which Fields) string {
 	text := "UPDATE " + schema + "runs SET "
 	for i, column := range slices.Concat(columns[:which+1]...) {
@@ -80,10 +80,10 @@ type RunSelection struct {
 	All      bool              // also runs that are not visible; cannot be combined with times
 }
 
-// unfinished lists the states that only few runs are in at any time.
+// unfinished lists the states that few runs are in at any time.
 var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
 
-// Column converts a text to the form in which it is stored in indexed columns: shortened, because an index entry has a maximum
+// Column converts a string to the form in which it is stored in indexed columns: shortened, because an index entry has a maximum
 // size, and without characters that databases refuse.
 func Column(s string) string {
 	const most = 100 // characters; the migrations use the same number
@@ -97,14 +97,14 @@ func Column(s string) string {
 	return s
 }
 
-// Visible returns the SQL condition that a run r is visible to others: it has been started, or has a step or a question. Schema is
-// the prefix of table names.
+// Visible returns the SQL condition that a run r is visible to others: it has been started, or has a step or a question. Table
+// names are prefixed with schema.
 func Visible(schema string) string {
 	return fmt.Sprintf("(r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", schema)
 }
 
-// Keys returns a query for the numbers of up to limit runs, newest first, and the query's arguments. Schema is the prefix of
-// table names. The query reads a single index (of open questions, unfinished states, labels, pipelines, states or failures), from
+// Keys returns a query for the numbers of up to limit runs, newest first, and the query's arguments. Table names are prefixed
+// with schema. The query reads a single index (of open questions, unfinished states, labels, pipelines, states or failures), from
 // the newest run on, until it has found enough runs. If only times or a rare cost are given, the query reads the index of these
 // and sorts the matching runs. Where an expression such as "run + 0" replaces a column, it keeps the database from choosing
 // another index. For values that an index omits, such as a cost of zero, the query contains the same condition as the index.
@@ -253,8 +253,8 @@ type QuestionSelection struct {
 	Most   int               // at most this many, the oldest ones; all if 0
 }
 
-// Where returns the SQL condition that a question q is selected, and the condition's arguments. Schema is the prefix of table
-// names.
+// Where returns the SQL condition that a question q is selected, and the condition's arguments. Table names are prefixed with
+// schema.
 func (s QuestionSelection) Where(schema string) (text string, args []any) {
 	var where []string
 	and := func(condition string, values ...any) {

@@ -91,7 +91,7 @@ func (r *run) waitForMore() {
 	l.waiting--
 }
 
-// met adds the steps in rows to the known steps. It returns true if enough rows are read ahead.
+// met adds the steps in rows to the known steps. It returns true if enough rows have been read ahead.
 func (r *run) met(rows []*Row) (enough bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // have no stored outline and no such cost. Adding a step to an outline made of blocks takes 2 µs of CPU time. With one row of sums
 // for each branch, updated by UPSERT, it would take 7 to 10 µs.
 
-// outlineEvery is the number of records after which they are added to the stored outline.
+// outlineEvery is the number of new records that are added to the stored outline at a time.
 const outlineEvery = 4096
 
 // recent holds the steps that are not yet in a run's outline.

@@ -114,7 +114,8 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	return nil
 }
 
-// attempted records the usage of an attempt that has no result. Why is the attempt's error, or nil if its result was put aside.
+// attempted records the usage of an attempt that has no result. The argument why is the attempt's error, or nil if its result was
+// put aside.
 func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
@@ -431,8 +432,8 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 	return j.keep(ctx, r, key, own, rec, true)
 }
 
-// origins says from which runs results may be reused: from the run numbered from (all runs if it is 0), but not from the run
-// numbered but.
+// origins says from which runs results may be reused: from the run with the number from (all runs if it is 0), but not from the
+// run with the number but.
 type origins struct{ from, but int64 }
 
 // originsOf is like Journal.origins, but caches the result in the run.

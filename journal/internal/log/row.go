@@ -109,7 +109,7 @@ func id(column []byte) (id dag.ID) {
 	return id
 }
 
-// newResult returns the row for a result. From is the ID of the run from which the result was reused, or empty.
+// newResult returns the row for a result. If the result was reused, from is the ID of the run that it comes from.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node, failed: rec.Failure != nil}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
@@ -216,8 +216,8 @@ func (r *Row) open() (head, error) {
 
 const sealBytes = 8 // for the fields, and again for the content
 
-// seal returns a checksum of some fields and a content. The content has its own half of the checksum, so the fields can be checked
-// without it. The checksum is short because it is meant to detect accidents, not attacks.
+// seal returns a checksum of some fields and of content. The content has its own half of the checksum, so the fields can be
+// checked without it. The checksum is short because it is meant to detect accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
 	return append(sealFields(sum[:sealBytes], fields), sum[:sealBytes]...)

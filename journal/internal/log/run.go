@@ -87,7 +87,7 @@ func (r *run) lastTenure() context.Context {
 	return r.tenure.Context
 }
 
-// endTenure ends the tenure. Why, the reason, becomes the cause of the tenure's context.
+// endTenure ends the tenure. The reason why becomes the cause of the tenure's context.
 func (r *run) endTenure(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *run) owner(us string) string {
 	return us
 }
 
-// entry returns the entry for the run with the id, and creates it if necessary. If the run is being released, it waits. It returns
+// entry returns the entry for the run with the ID, and creates it if necessary. If the run is being released, it waits. It returns
 // with the Journal locked, unless there is an error.
 func (j *Journal) entry(id string) (*run, error) {
 	for {
@@ -135,7 +135,7 @@ func (j *Journal) entry(id string) (*run, error) {
 	}
 }
 
-// around returns the held run of which the run with the id is an inner run, or nil.
+// around returns the held run of which the run with the ID is an inner run, or nil.
 func (j *Journal) around(id string) *run {
 	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
 		if r := j.runs[id[:i]]; r != nil && r.held.Load() && r.leaving == nil {
@@ -148,7 +148,7 @@ func (j *Journal) around(id string) *run {
 	return nil
 }
 
-// open returns the run with the id. It acquires the lease and starts loading the records if necessary.
+// open returns the run with the ID. It acquires the lease and starts loading the records if necessary.
 func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	r, err := j.entry(id)
 	if err != nil {

@@ -289,7 +289,7 @@ func (t *transaction) forget(p *part, r *Run, paths []string) error {
 	return t.forgotten(p, events)
 }
 
-// holding returns the run with the id if this Journal holds it, or nil.
+// holding returns the run with the ID if this Journal holds it, or nil.
 func (j *Journal) holding(id string) *run {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -37,7 +37,7 @@ type ended struct {
 	step dag.ID
 }
 
-// within is a [fleet.Reader] that reads within a transaction and caches what it has read. Spending that the transaction adds is
+// within is a [fleet.Reader] that reads within a transaction and caches the results. Spending that the transaction adds is
 // written at its end; until then it counts as in flight.
 type within struct{ *transaction }
 

@@ -392,8 +392,8 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// lookUp asks the database repeatedly until it is certain whether a transaction was committed, or until the writer stops. If it
-// was not, lookUp returns the transaction's error, so that the writes are repeated.
+// lookUp asks the database repeatedly until it is certain whether a transaction was committed, or until the writer stops. If the
+// transaction was not committed, lookUp returns its error, so that the writes are repeated.
 func (w *writer) lookUp(u *UnknownError) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()

@@ -78,7 +78,7 @@ func TooLong(said string) bool {
 }
 
 // AnswerLimit reports whether a rejection says that the answer limit is too high, and returns the limit that the server accepts.
-// Any means that this limit holds for all requests rather than only for the rejected one.
+// If any is true, this limit holds for all requests rather than only for the rejected one.
 func AnswerLimit(said string) (most int, any, refused bool) {
 	for _, p := range answers {
 		found := p.FindStringSubmatch(said)

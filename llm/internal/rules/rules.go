@@ -78,7 +78,7 @@ func EndingOf(reason string) Ending {
 	return endings[strings.ToLower(reason)]
 }
 
-// A Naming describes which tool call ids and tool names a server accepts.
+// A Naming describes which tool call IDs and tool names a server accepts.
 type Naming struct {
 	ID, Name *regexp.Regexp
 	MaxName  int

@@ -163,7 +163,7 @@ func redactedURL(s string) string {
 	return u.String()
 }
 
-// clean redacts the client's and the run's secrets in a text.
+// clean redacts the client's and the run's secrets in text.
 func (c *Client) clean(ctx context.Context, text string) string {
 	return redact.From(ctx).Clean(c.keys.secrets().Clean(c.own.Clean(text)))
 }

@@ -109,7 +109,7 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 }
 
 // Tools returns the tools in the form that most protocols use: name, description, and the schema of the input, in the field that
-// schema names. Strict lists the functions whose schema the provider can enforce.
+// schema names. The result strict lists the functions whose schema the provider can enforce.
 func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
 	wired := make([]map[string]any, len(list))
 	for i, offer := range d.Tools(list, strict) {

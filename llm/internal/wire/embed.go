@@ -31,8 +31,8 @@ type Vectors struct {
 	Tokens  *int // the number of input tokens; nil if the server does not report it
 }
 
-// NewEmbedder returns an Embedder for a Setup whose Defaults have been set. Body builds the body of a request, and read reads the
-// answer. Below returns the client of the method; nil means the endpoint itself.
+// NewEmbedder returns an Embedder for a Setup whose Defaults have been set. The function body builds the body of a request, read
+// reads the answer, and below returns the client of the method. If below is nil, the endpoint itself is used.
 func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[string]any, read func([]byte) (Vectors, error), below func(*Client) *Client) *Embedder {
 	e := &Embedder{body: body, read: read}
 	if s.Model == "" {

@@ -44,7 +44,7 @@ type question struct {
 type exchange struct {
 	head    chan head
 	pieces  chan []byte // closed at the body's end; a piece is valid until the next piece
-	err     error       // why the body ended, or nil at its regular end; set before pieces is closed
+	err     error       // why the body ended, or nil at its normal end; set before pieces is closed
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 	buffers *[2][pieceSize]byte // one buffer is filled while the other is consumed
@@ -55,7 +55,7 @@ type head struct {
 	status    int
 	mediaType string
 	requestID string
-	quota     limit.Answer // what the server states about its limits
+	quota     limit.Answer // the server's limits
 	err       error
 }
 
@@ -73,7 +73,7 @@ func (c *Client) begin(ctx context.Context, q question) *exchange {
 	return x
 }
 
-// end stops the exchange and waits for its goroutines. After a regular end, it gives the server a moment to finish the body, so
+// end stops the exchange and waits for its goroutines. After a normal end, it gives the server a moment to finish the body, so
 // that the connection can be reused.
 func (x *exchange) end(regular bool) {
 	if regular {
@@ -196,7 +196,7 @@ func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) 
 	}
 }
 
-// exhausted reports whether an error in OpenAI's form says that the account has no credit left, in which case waiting does not
+// exhausted reports whether an error in OpenAI's format says that the account has no credit left, in which case waiting does not
 // help.
 func exhausted(body []byte) bool {
 	var e struct {
@@ -205,7 +205,7 @@ func exhausted(body []byte) bool {
 	return json.Unmarshal(body, &e) == nil && slices.Contains([]string{e.Error.Code, e.Error.Type}, "insufficient_quota")
 }
 
-// requestID returns the request id from the headers that providers use for it.
+// requestID returns the request ID from the headers that providers use for it.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Trace-Id", "Cf-Ray"} {
 		if id := h.Get(name); id != "" {

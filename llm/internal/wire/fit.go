@@ -26,7 +26,7 @@ type fitted struct {
 	back   map[string]string // maps the tool names sent to the server to the original names; nil if all are equal
 }
 
-// fit returns the request with call ids, tool names and media that the server accepts, and without fields that only another
+// fit returns the request with call IDs, tool names and media that the server accepts, and without fields that only another
 // server understands. It does not modify req.
 func (m *Model) fit(req *llm.Request) fitted {
 	f := fitted{req: req}
@@ -122,12 +122,12 @@ func (f *fitted) taken(name string) bool {
 	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
 }
 
-// ids replaces call ids that the server rejects, and repeated ids, which occur with servers that number the calls of each answer.
-// The ids of results change with those of their calls.
+// ids replaces call IDs that the server rejects, and repeated IDs, which occur with servers that number the calls of each answer.
+// The IDs of results change with those of their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
 	var turn []llm.ToolCall // the calls of the last turn, unchanged
-	var now []string        // the current ids of these calls
+	var now []string        // the current IDs of these calls
 	for i := range f.req.Messages {
 		msg := &f.req.Messages[i]
 		switch {
@@ -153,7 +153,7 @@ func (f *fitted) ids(n *rules.Naming) {
 				f.message(i).CallID = now[at]
 			}
 			if again := slices.IndexFunc(turn[at+1:], func(c llm.ToolCall) bool { return c.ID == turn[at].ID }); again >= 0 {
-				turn[at].ID = "\x00" // the next result belongs to the next call with this id
+				turn[at].ID = "\x00" // the next result belongs to the next call with this ID
 			}
 		}
 	}

@@ -56,13 +56,13 @@ func escaped(data []byte, at int) bool {
 	return n%2 == 1
 }
 
-// MadeIDs makes tool call ids for an answer whose server does not provide any. The ids are unique among all answers.
+// MadeIDs makes tool call IDs for an answer whose server does not provide any. The IDs are unique among all answers.
 type MadeIDs struct {
 	prefix string
 	n      int
 }
 
-// Next returns the next id.
+// Next returns the next ID.
 func (m *MadeIDs) Next() string {
 	if m.prefix == "" {
 		m.prefix = strings.ToLower(rand.Text()[:10])

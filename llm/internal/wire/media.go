@@ -81,7 +81,7 @@ func (m *Model) checkMessages(messages []llm.Message) error {
 }
 
 // AfterResults returns the messages of a request with media moved out of tool results that cannot contain them, into a user
-// message after the turn's results. A text in both messages identifies the media.
+// message after the turn's results. A line of text in both messages identifies the media.
 func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
 	for i := range messages {
 		for j := range messages[i].Content {

@@ -95,8 +95,8 @@ type Model struct {
 	limits limits
 }
 
-// Init initializes the model from a Setup whose Defaults have been set. Provider contains the provider's own headers. Keyed lists
-// the headers that may carry a key. Caller streams a request without a guard.
+// Init initializes the model from a Setup whose Defaults have been set. The argument provider contains the provider's own
+// headers, keyed lists the headers that may carry a key, and caller streams a request without a guard.
 func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
 	header := Header(s.Header, provider)
 	if s.Key != "" && header.Get(s.KeyHeader) == "" {

@@ -29,8 +29,8 @@ func Put(path ...string) func(map[string]any, any) error {
 	}
 }
 
-// Choice returns the rule for tool_choice. Modes contains the provider's values for auto, none and required, and tool returns its
-// value for a named tool.
+// Choice returns the rule for tool_choice. The map modes contains the provider's values for auto, none and required, and tool
+// returns its value for a named tool.
 func Choice(put func(map[string]any, any) error, modes map[string]any, tool func(name string) any) func(map[string]any, any) error {
 	return func(body map[string]any, value any) error {
 		name := value.(string)

@@ -55,8 +55,8 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 	return fmt.Errorf("llm: %w", err)
 }
 
-// leave returns the place to the limiter. It passes on what the server stated in its error, and the reported usage. Wait is the
-// time until the next attempt, or 0 if there is none.
+// leave returns the place to the limiter. It passes on the limits stated in the server's error, and the reported usage. The
+// argument wait is the time until the next attempt, or 0 if there is none.
 func (s *session) leave(err error, wait time.Duration) {
 	if s.place == nil { // no limiter admitted the request
 		return

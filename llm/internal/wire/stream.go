@@ -409,7 +409,7 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 	}
 }
 
-// tick yields a Progress. Waits is the reason why the request is waiting, or "" if it is running.
+// tick yields a Progress. The argument waits is the reason why the request is waiting, or "" if it is running.
 func (s *session) tick(waits string) bool {
 	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start), Text: waits}, nil)
 }
