@@ -262,7 +262,7 @@ func (r replacer) replace(a Ashlar) Ashlar {
 	return out
 }
 
-// within replaces the ashlars below a.
+// within returns a copy of a with the ashlars below it replaced.
 func (r replacer) within(a Ashlar) Ashlar {
 	old := a.spec()
 	children := make([]Ashlar, len(old.children))

@@ -21,7 +21,7 @@
 //   - output-degenerate: the model repeated itself in every attempt
 //   - output-truncated: the token limit cut off an answer twice
 //   - llm-refused: the model refused to answer
-//   - llm-parse-failed: an answer did not fit the schema, twice
+//   - llm-parse-failed: two answers in a row did not fit the schema
 //   - llm-error: the model could not be reached, or its answer is incomplete
 //   - context-overflow: the conversation is longer than the model's window
 //   - healing-exhausted: the adversary rejected the draft after MaxHealing rounds

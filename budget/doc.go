@@ -16,7 +16,7 @@
 // based on the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects models whose [Price]
 // is unknown.
 //
-// # For packages of steps
+// # For packages that provide steps
 //
 // A package whose steps cost money estimates the cost of each step with a [Quote]. It attaches the cost of a failed attempt to
 // the error with [Costly]; [CostOf] reads it. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a

@@ -128,8 +128,7 @@ func passOf(out JSON) error {
 	return nil
 }
 
-// textOf returns the text of an out: a string, or its field "text" or "content", or else
-// its JSON.
+// textOf returns out as text: out itself if it is a string, its field "text" or "content" if that is a string, otherwise its JSON.
 func textOf(out JSON) (text string, isText bool) {
 	if text, isText = stringOf(out); isText {
 		return text, true

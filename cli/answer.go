@@ -47,7 +47,7 @@ func (a *app) answer(c *cobra.Command) {
 		case len(args) == 1:
 			return output(a.printQuestions(a.Stdout, s, open, false))
 		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the argument QUESTION was omitted
-			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
+			return fmt.Errorf("the question number is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
 		}

@@ -177,7 +177,7 @@ func filesLimit(open uint64) diagnosis {
 	return d
 }
 
-// memoryLimit returns the number of processors and the memory that this process may use.
+// memoryLimit reports, as a diagnosis, how many processors and how much memory this process may use.
 func memoryLimit() diagnosis {
 	d := diagnosis{Name: "processors", State: good, Value: fmt.Sprintf("%d of %d, memory: ", runtime.GOMAXPROCS(0), runtime.NumCPU())}
 	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // limit of a container; the file does not exist elsewhere

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Cleaner removes secrets from texts.
+// A Cleaner removes secrets from text.
 type Cleaner interface {
 	Clean(text string) string
 	// CleanCut is like Clean, but for a text whose end was cut off.

@@ -144,7 +144,7 @@ func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 func RemoveChildren(ctx context.Context, j Journal, run string) error {
 	children, err := childrenIn(ctx, j, run)
 	if err != nil {
-		return fmt.Errorf("the children of run %q: %w", run, err)
+		return fmt.Errorf("list the children of run %q: %w", run, err)
 	}
 	for _, c := range children {
 		if err := j.Remove(ctx, c.ID); err != nil && !errors.Is(err, ErrNoRun) && !errors.As(err, new(*HeldError)) {

@@ -80,7 +80,7 @@ func (p place) owner(writable []place) (place, bool) {
 
 // redirected returns the error for a grant that a command could redirect.
 func (p place) redirected(w place) error {
-	return fmt.Errorf("sandbox: the path %s leads out of the writable directory %s to %s by a symbolic link: name %s itself, or no link", p.Path, w.Path, p.Real, p.Real)
+	return fmt.Errorf("sandbox: the path %s leads out of the writable directory %s to %s through a symbolic link: use %s itself, or a path without symbolic links", p.Path, w.Path, p.Real, p.Real)
 }
 
 // kernel lists the directories that are never writable, because they are interfaces to the kernel.

@@ -13,7 +13,7 @@ type view struct {
 	vague bool // whether a keyword or reference that is not analyzed restricts the values
 }
 
-// vagueKeywords restrict a schema in ways that depend on the value.
+// vagueKeywords are keywords that restrict values in ways that a view does not analyze.
 var vagueKeywords = []string{"not", "if", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames",
 	"minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "multipleOf",
 	"$dynamicRef", "$recursiveRef"}

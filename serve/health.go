@@ -107,7 +107,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.asking = (time.Time{}); h.read == nil {
-				h.read = err // any error counts, because a store that was removed does not work either
+				h.read = err // any error, not only ErrUnavailable: a store that has been removed is unusable, too
 			}
 			if first {
 				close(h.asked)

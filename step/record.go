@@ -43,7 +43,7 @@ const Value = "value"
 // Placed reports whether the record at the key's place is found even if it records other work.
 func (k Key) Placed() bool { return !k.Loose && !k.Replace }
 
-// Place returns an identifier for the place of a key that is not Loose, that is, for its Kind and Path.
+// Place returns an identifier derived from the key's Kind and Path. Keys that are Loose may share it.
 func (k Key) Place() dag.ID { return Place(k.Kind, k.Path) }
 
 // Place returns the place of a key with the given Kind and Path.

@@ -111,7 +111,7 @@ func CheckQuestion(path string, question any) error {
 // CheckAsked checks the number of open questions. Whose says what they belong to, such as "the run".
 func CheckAsked(whose string, n int) error {
 	if n >= Asked {
-		return refuse("%s has %d open questions: want fewer than %d, answer some or cancel their runs", whose, n, Asked)
+		return refuse("%s has %d open questions: want fewer than %d: answer some of them, or cancel their runs", whose, n, Asked)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 			object = map[string]json.RawMessage{}
 		}
 		if object[s.Text] != nil {
-			return nil, fmt.Errorf("the message has a text, and its data also sets %q: set only one of them", s.Text)
+			return nil, fmt.Errorf("the message has text, and its data also sets %q: set only one of them", s.Text)
 		}
 		said, err := json.Marshal(text)
 		if err != nil {

@@ -16,7 +16,7 @@ func TestShape(t *testing.T) {
 		{`{"type":"array"}`, "x", "", `it takes no text: want data of the schema {"type":"array"}`},
 		{doc, "x", "", `{"text":"x"}`},
 		{doc, "x", `{"n":1}`, `{"n":1,"text":"x"}`},
-		{doc, "x", `{"text":"y"}`, `the message has a text, and its data also sets "text": set only one of them`},
+		{doc, "x", `{"text":"y"}`, `the message has text, and its data also sets "text": set only one of them`},
 		{doc, "x", `[1]`, `the data beside the text is not an object`},
 		{doc, `{"text":"x","n":1}`, "", `{"text":"x","n":1}`},
 		{doc, `{"n":1}`, "", `{"text":"{\"n\":1}"}`},

@@ -15,7 +15,7 @@ type Answer struct {
 	// Refused means that the request was refused because the rate was too high. All requests then wait for Pause.
 	Refused bool
 	Pause   time.Duration
-	// Requests and Tokens are the remaining quotas that the server accepts until it renews them.
+	// Requests and Tokens are what is left of the server's quotas until it renews them.
 	Requests, Tokens Quota
 }
 

@@ -139,7 +139,7 @@ func (p *place) enter(base string) error {
 	return err
 }
 
-// local returns the path relative to Dir. It does not read anything outside Dir.
+// local returns path relative to Dir, or an error if path leads out of Dir. It does not resolve symbolic links below Dir.
 func (r Root) local(path string) (string, error) {
 	name := filepath.Clean(cmp.Or(filepath.FromSlash(path), "."))
 	if filepath.IsAbs(name) {

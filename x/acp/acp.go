@@ -171,7 +171,7 @@ func (a *agent) SetSessionMode(_ context.Context, req sdk.SetSessionModeRequest)
 	s := a.sessions[req.SessionId]
 	switch {
 	case s == nil:
-		return sdk.SetSessionModeResponse{}, wrong("there is no session %q: load it", req.SessionId)
+		return sdk.SetSessionModeResponse{}, wrong("session %q is not loaded: load it first", req.SessionId)
 	case !slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return p.Name == string(req.ModeId) }):
 		return sdk.SetSessionModeResponse{}, wrong("there is no mode %q", req.ModeId)
 	}

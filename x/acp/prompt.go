@@ -65,7 +65,7 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	s := a.sessions[req.SessionId]
 	a.mu.Unlock()
 	if s == nil {
-		return sdk.PromptResponse{}, wrong("there is no session %q: load it", req.SessionId)
+		return sdk.PromptResponse{}, wrong("session %q is not loaded: load it first", req.SessionId)
 	}
 	text, media, err := contentOf(req.Prompt)
 	if err == nil && text == "" && media == nil {

@@ -202,7 +202,7 @@ func (w *work) matched(i int) bool {
 	return false
 }
 
-// mean estimates the mean score of a version on dev. Cases without a score are excluded.
+// mean estimates the mean score of v on the cases of dev in which both v and other have a score.
 func (w *work) mean(v, other *version) Estimate {
 	var values []float64
 	at := w.scored(v, other)

@@ -226,7 +226,7 @@ var (
 		atom.Tt, atom.U, atom.Var, atom.Wbr}
 )
 
-// HTML reads HTML: headings, and the text of other elements. Scripts and styles are omitted.
+// HTML parses an HTML document and returns its headings and the text of its other elements. Scripts and styles are omitted.
 func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 	p := htmlPage{line: 1, meta: map[string]string{}}
 	for z := html.NewTokenizer(bytes.NewReader(data)); ; {

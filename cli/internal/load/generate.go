@@ -120,11 +120,11 @@ func (b *builder) capabilities() (imports, arguments string, err error) {
 	for i, name := range b.link.Capabilities {
 		out, stderr, err := b.goTool("list", "-find", "-mod=readonly", "-json=ImportPath,Name", b.link.path(name))
 		if err != nil {
-			return "", "", refuse("the package %s of a capability: %s", name, firstLine(stderr, err))
+			return "", "", refuse("the capability package %s cannot be loaded: %s", name, firstLine(stderr, err))
 		}
 		var of listed
 		if err := json.Unmarshal(out, &of); err != nil {
-			return "", "", refuse("the package %s of a capability: cannot read the output of `go list`: %v", name, err)
+			return "", "", refuse("the capability package %s cannot be loaded: cannot read the output of `go list`: %v", name, err)
 		}
 		if of.Name == "main" {
 			return "", "", refuse("%s is a package main, which no other program can import: move its Pipeline into a package of its own", name)

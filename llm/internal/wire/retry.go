@@ -75,7 +75,7 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 		return 0, false // the model failed in the background
 	}
 	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.handed {
-		return 0, false // the server may be working on the request and will bill it
+		return 0, false // the server may still be working on the request, and would bill for it
 	}
 	if wait := llm.RetryAfter(err); wait > 0 {
 		return wait, wait <= c.retry.MaxWait

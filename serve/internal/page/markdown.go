@@ -16,7 +16,8 @@ import (
 // mostMarkdown is the maximum size of a text that is rendered. Larger texts are shown unchanged.
 const mostMarkdown = 16 << 10
 
-// markdowns renders texts written by models. By default, this renderer removes HTML, and link targets that are scripts.
+// markdowns renders text written by models. Goldmark omits raw HTML and dangerous link targets, such as javascript: URLs,
+// unless it is told otherwise.
 var markdowns = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),

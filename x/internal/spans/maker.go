@@ -14,8 +14,7 @@ import (
 
 // An Emitter starts spans.
 type Emitter interface {
-	// Start starts a span with the given name below up, which is nil for a root span. First is the event that starts the span, and
-	// at is its time.
+	// Start starts a span with the given name as a child of up, or a root span if up is nil. The span begins at the time at, with the event first.
 	Start(up Span, name string, client bool, at time.Time, first event.Event) Span
 }
 

@@ -53,7 +53,7 @@ const (
 	maxStates = 64
 )
 
-// finish returns once all steps of a run that stopped in this state have been sent.
+// finish waits until all steps of a run that stopped in the given state have been sent, at most for lastSteps.
 func (t *teller) finish(state journal.State) {
 	defer t.stop()
 	late := time.After(lastSteps)
