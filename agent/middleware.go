@@ -64,8 +64,8 @@ func (c Context) uses(u budget.Usage) {
 	}
 }
 
-// Window returns the model's limit on the prompt and the answer together, in tokens. It returns 0 if the limit is unknown: no
-// table contains it (see llm.WithTable), and no request has been rejected as too long.
+// Window returns the model's limit on the total length of the prompt and the answer, in tokens. It returns 0 if the limit is
+// unknown: no table contains it (see llm.WithTable), and no request has been rejected as too long.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0

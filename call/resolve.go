@@ -294,7 +294,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	}
 }
 
-// promises stores the schemas of a capability's input and output, except those that equal the call's or accept anything.
+// promises stores the schemas of a capability's input and output. It omits a schema that equals the call's or accepts anything.
 func (r *resolved) promises(app *Applicator, e *entry) {
 	if e == nil {
 		return

@@ -259,8 +259,8 @@ type Delta struct {
 	End     bool      `json:"end,omitempty"` // whether the answer is complete; Text is then empty
 }
 
-// Retracted reports that an answer is void. If Source is empty, this applies to every answer streamed so far at the event's path
-// and below.
+// Retracted reports that an answer is void. If Source is empty, every answer that has been streamed at the event's path or below
+// is void.
 type Retracted struct {
 	Source  string `json:"source,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
