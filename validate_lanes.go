@@ -219,8 +219,8 @@ func (v *validator) mixed(t dag.AnyType) {
 	}
 }
 
-// This file checks matches: the extractor against the latest node, and the
-// branches against the values that the extractor can find.
+// This file checks matches: whether the extractor fits the latest node, and whether the branches fit the values that the
+// extractor can return.
 
 func (v *validator) match(s *spec) {
 	unmet := len(v.unmet)
@@ -235,14 +235,14 @@ func (v *validator) match(s *spec) {
 // maxFields is the maximum number of fields that a message lists.
 const maxFields = 20
 
-// look is a lens with the type that it reaches.
+// look is a lens at a place, with the type of the value that it reads.
 type look struct {
 	at   *place
 	path []string
 	typ  dag.AnyType
 }
 
-// lens checks a lens against the latest node's schema, if known.
+// lens checks that the latest node has the fields in the path of a lens. It does nothing if the node's type is unknown.
 func (v *validator) lens(look look, l latest) {
 	if l.ways != nil && l.ways.loop {
 		l.ways.lenses = append(l.ways.lenses, look)
@@ -279,9 +279,8 @@ func (v *validator) lens(look look, l latest) {
 	}
 }
 
-// branches checks the branches of a match against the schema of its key: every
-// branch must be selected by some value and, if the schema lists its values, every
-// value must select a branch.
+// branches checks the branches of a match against the schema of the key: some value must select each branch and, if the schema
+// lists all values, each value must select a branch.
 func (v *validator) branches(s *spec) {
 	if s.decision == nil { // own has already reported this fault
 		return
@@ -317,7 +316,7 @@ func (v *validator) keySchema(s *spec) *schema.Schema {
 	return nil
 }
 
-// valuesOf returns the closed list of values of a schema as canonical JSON, or nil.
+// valuesOf returns the values that the schema lists, as canonical JSON, or nil if the schema allows other values.
 func valuesOf(key *schema.Schema) []string {
 	values, closed := key.Enum()
 	if !closed {
@@ -334,7 +333,7 @@ func valuesOf(key *schema.Schema) []string {
 	return out
 }
 
-// reachable reports a branch that no value selects.
+// reachable adds a finding for a branch that no value selects.
 func (v *validator) reachable(key *schema.Schema, values []string, branch string) {
 	var why string
 	switch invalid, ok := errors.AsType[*schema.ValidationError](key.Validate(context.Background(), []byte(branch))); {
@@ -354,7 +353,7 @@ func (v *validator) reachable(key *schema.Schema, values []string, branch string
 	v.find(v.here, f, "no value selects the branch %s: %s", branch, why)
 }
 
-// shorten joins values, at most maxFields of them.
+// shorten returns at most maxFields of the values, joined for a message.
 func shorten(values []string) string {
 	if n := len(values) - maxFields; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(values[:maxFields], ", "), n)
