@@ -54,8 +54,9 @@ type Pipelines struct {
 
 // Start starts a run.
 type Start struct {
-	Pipeline string          `json:"pipeline"`
-	Input    json.RawMessage `json:"input,omitempty"` // must match Pipeline.Input; may be a plain string if the input requires only one string
+	Pipeline string `json:"pipeline"`
+	// must match Pipeline.Input; may be a plain string if the input requires only one string
+	Input json.RawMessage `json:"input,omitempty"`
 	// After is the id of an ended run of the same pipeline. The new run continues the conversation of that run's agent, which the
 	// server reads from the run's record.
 	After  string            `json:"after,omitempty"`
@@ -95,18 +96,20 @@ type Found struct {
 
 // Hit is a passage with its ranks.
 type Hit struct {
-	File       string            `json:"file"`
-	From       int               `json:"from,omitempty"` // first line of the passage, counted from 1
-	To         int               `json:"to,omitempty"`
-	Page       int               `json:"page,omitempty"` // page of the passage, if the file has no lines
-	Heading    string            `json:"heading,omitempty"`
-	Text       string            `json:"text"`
-	Meta       map[string]string `json:"meta,omitempty"`        // metadata of the document
-	Score      float64           `json:"score"`                 // sum of 1/(60+rank) over the ranks by words and by vectors
-	WordRank   int               `json:"word-rank,omitempty"`   // rank in the search by words; 0 if that search did not find the passage
-	VectorRank int               `json:"vector-rank,omitempty"` // rank in the search by vectors; 0 if the passage is not among the nearest
-	FusedRank  int               `json:"fused-rank,omitempty"`  // rank by Score; only if a reranker has changed the order
-	Relevance  *float64          `json:"relevance,omitempty"`   // score given by the reranker, if any
+	File    string            `json:"file"`
+	From    int               `json:"from,omitempty"` // first line of the passage, counted from 1
+	To      int               `json:"to,omitempty"`
+	Page    int               `json:"page,omitempty"` // page of the passage, if the file has no lines
+	Heading string            `json:"heading,omitempty"`
+	Text    string            `json:"text"`
+	Meta    map[string]string `json:"meta,omitempty"` // metadata of the document
+	Score   float64           `json:"score"`          // sum of 1/(60+rank) over the ranks by words and by vectors
+	// rank in the search by words; 0 if that search did not find the passage
+	WordRank int `json:"word-rank,omitempty"`
+	// rank in the search by vectors; 0 if the passage is not among the nearest
+	VectorRank int      `json:"vector-rank,omitempty"`
+	FusedRank  int      `json:"fused-rank,omitempty"` // rank by Score; only if a reranker has changed the order
+	Relevance  *float64 `json:"relevance,omitempty"`  // score given by the reranker, if any
 }
 
 // Budget limits what a run may spend. An absent field means unlimited; 0 means that nothing may be spent.
@@ -164,8 +167,9 @@ type Node struct {
 
 // Runs is a page of runs, newest first.
 type Runs struct {
-	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty"` // value of the parameter before that requests the next page; a page may have fewer runs than its limit if they are large
+	Runs []Run `json:"runs"`
+	// value of the parameter before that requests the next page; a page may have fewer runs than its limit if they are large
+	Next string `json:"next,omitempty"`
 }
 
 // Thread is a conversation. Each run with the label chat=ID is a turn of the conversation with this ID.
@@ -178,19 +182,22 @@ type Thread struct {
 	Started  time.Time     `json:"started"`
 	Last     time.Time     `json:"last"` // start of the newest turn
 	Usage    budget.Total  `json:"usage,omitzero"`
-	Partly   bool          `json:"partly,omitempty"` // turns, started and usage cover only the newest 1,000 turns, because the conversation is longer
+	// turns, started and usage cover only the newest 1,000 turns, because the conversation is longer
+	Partly bool `json:"partly,omitempty"`
 }
 
 // Threads is a page of conversations, sorted by their newest turn, newest first.
 type Threads struct {
 	Threads []Thread `json:"threads"`
-	Next    string   `json:"next,omitempty"` // value of the parameter before that requests the next page; a page may have fewer threads than its limit
+	// value of the parameter before that requests the next page; a page may have fewer threads than its limit
+	Next string `json:"next,omitempty"`
 }
 
 // Questions is a page of questions, oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
-	Next      string     `json:"next,omitempty"` // value of the parameter from that requests the next page; a page may have fewer questions than its limit if they are large
+	// value of the parameter from that requests the next page; a page may have fewer questions than its limit if they are large
+	Next string `json:"next,omitempty"`
 }
 
 // Question is a question that a run asks.
@@ -208,18 +215,23 @@ type Question struct {
 	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if unknown
 	Version  string          `json:"version,omitempty"` // changes whenever the content of the question changes
 	Call     *ask.Call       `json:"call,omitempty"`    // tool call that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`    // time at which the earlier question was answered, if this answer is a standing answer
-	Due      time.Time       `json:"due,omitzero"`      // time at which the default answer applies, or at which the question is cancelled if there is none
-	Default  string          `json:"default,omitempty"`
-	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions with the same name in the run and its conversation
+	// time at which the earlier question was answered, if this answer is a standing answer
+	Given   time.Time `json:"given,omitzero"`
+	Due     time.Time `json:"due,omitzero"` // time at which the default answer applies or, without one, the question is canceled
+	Default string    `json:"default,omitempty"`
+	// choices that also answer all later questions with the same name in the run and its conversation
+	Standing []string `json:"standing,omitempty"`
 }
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"` // identifies the question: its path, the end of its path, its name, or its number, counted from 1
+	// identifies the question: its path, the end of its path, its name, or its number, counted from 1
+	Question string `json:"question"`
 	Response string `json:"response,omitempty"`
-	Cancel   bool   `json:"cancel,omitempty"`  // cancels the question instead of answering it; a step that needs the answer then fails with kind "declined"
-	Version  string `json:"version,omitempty"` // version of the question that was answered; if the question has changed since, the answer is refused
+	// cancels the question instead of answering it; a step that needs the answer then fails with kind "declined"
+	Cancel bool `json:"cancel,omitempty"`
+	// version of the question that was answered; if the question has changed since, the answer is refused
+	Version string `json:"version,omitempty"`
 }
 
 // Resume is the body of a request to resume a run. It may be omitted.
@@ -270,9 +282,11 @@ type Event struct {
 type Notice struct {
 	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled", "run.refused" or "question.asked"
 	Timestamp time.Time `json:"timestamp"`
-	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result; absent in a notice "question.asked"
-	Question  *Question `json:"question,omitempty"` // the question that the run is waiting for, in a notice "question.asked"
-	URL       string    `json:"url,omitempty"`      // address of the page on which to answer the question, if the server knows its own address
+	// the run that has ended or was refused, without its result; absent in a notice "question.asked"
+	Run      *Run      `json:"run,omitempty"`
+	Question *Question `json:"question,omitempty"` // the question that the run is waiting for, in a notice "question.asked"
+	// address of the page on which to answer the question, if the server knows its own address
+	URL string `json:"url,omitempty"`
 }
 
 // Capabilities lists the capabilities of a server, sorted by name.
@@ -337,10 +351,12 @@ func (e *ActError) Error() string {
 
 // Piece is a piece of a streamed answer.
 type Piece struct {
-	Type    string `json:"type"` // "delta", "retracted" or "progress"; for an Event "said", Text is the answer so far, or only its end if it is long
-	Path    string `json:"path"` // path of the step
-	Source  string `json:"source,omitempty"`
-	Text    string `json:"text,omitempty"`    // text of a delta
-	Reason  string `json:"reason,omitempty"`  // why the answer was retracted; all earlier deltas with the same path and source are void
+	// "delta", "retracted" or "progress"; for an Event "said", Text is the answer so far, or only its end if it is long
+	Type   string `json:"type"`
+	Path   string `json:"path"` // path of the step
+	Source string `json:"source,omitempty"`
+	Text   string `json:"text,omitempty"` // text of a delta
+	// why the answer was retracted; all earlier deltas with the same path and source are void
+	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"` // message of a progress report
 }

@@ -38,9 +38,10 @@ type (
 		Info     journal.RunInfo `json:"info"`
 	}
 	record struct {
-		Step   journal.Step `json:"step"`
-		Nth    int          `json:"nth,omitempty"`    // index of the record among those with the same kind and path, from 0; a repeated step has several
-		Result *step.Record `json:"result,omitempty"` // nil if a later record has replaced the result, so that only its sum and cost are known
+		Step journal.Step `json:"step"`
+		Nth  int          `json:"nth,omitempty"` // index of the record among the records with the same kind and path, counted from 0
+		// nil if a later record has replaced the result, so that only its sum and cost are known
+		Result *step.Record `json:"result,omitempty"`
 	}
 	seal struct {
 		Lines []entry `json:"lines"` // the lines before the seal, in order

@@ -111,7 +111,8 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	if t.cfg.Skill != "" {
 		m.SetMeta("skill", t.cfg.Skill)
 	}
-	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // no output modes: all modes are accepted
+	// no output modes: all modes are accepted
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}})
 	if err != nil {
 		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}
