@@ -15,7 +15,7 @@ type Applicator struct {
 	Registry *Registry
 	// Tools are the capabilities that tool nodes of plans name by id. Calls do not select them.
 	Tools *Registry
-	// Intents are the known intents; nil allows any intent.
+	// Intents are the known intents, in addition to those of Stone itself, such as eval/grade; nil allows any intent.
 	Intents map[string]Intent
 	// Schemas are schemas by name, in addition to the built-in schemas.
 	Schemas map[string]*schema.Schema
@@ -74,6 +74,7 @@ type Subject struct {
 	Step string
 
 	invalid error // the error of validating Out with Schema
+	reply   JSON  // the out of a turn, whose text may contain Out
 	atDoor  bool  // whether Out is the input
 }
 

@@ -227,12 +227,20 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 		}
 	}
 	if s := l.outputs[e]; s != nil {
-		if invalid := s.Validate(l.ctx, o.out); invalid != nil {
+		if _, invalid := l.fits(s, o); invalid != nil {
 			o.failure = &Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
 			return context.Cause(l.ctx)
 		}
 	}
 	sub := &Subject{Request: req, Out: o.out, Schema: l.outSchema(), Step: step}
+	for _, s := range l.outSchemas {
+		if sub.Out, sub.invalid = l.fits(s, o); sub.invalid != nil {
+			break
+		}
+	}
+	if sub.reply = o.out; context.Cause(l.ctx) != nil {
+		return context.Cause(l.ctx)
+	}
 	if o.verdict, err = l.gate(l.ctx, sub); err != nil {
 		return err
 	}

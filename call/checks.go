@@ -222,7 +222,11 @@ func fitsFormat(ctx context.Context, s Subject) error {
 	if s.Request.Turn == nil || s.Request.Turn.ResponseFormat == nil {
 		return nil
 	}
-	reply, err := readTurn(s.Out)
+	out := s.reply
+	if out == nil {
+		out = s.Out
+	}
+	reply, err := readTurn(out)
 	if err == nil {
 		_, err = structured.Answered(ctx, s.Request.Turn.ResponseFormat, reply)
 	}

@@ -53,17 +53,9 @@ type bar struct {
 	host         Done // for a door: the policy's part of the checks, whose musts are also in must
 }
 
-// gate checks an answer: first its schema, then must and should, then the judge. The judge is invoked only for an answer that may
+// gate checks an answer whose schema was checked: first must and should, then the judge. The judge is invoked only for an answer that may
 // still be accepted.
 func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) {
-	for _, s := range l.outSchemas {
-		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
-			break
-		}
-	}
-	if err := context.Cause(ctx); err != nil {
-		return v, err
-	}
 	if v, err = l.answer.weigh(ctx, sub); err != nil || v.failure != nil {
 		return v, err
 	}

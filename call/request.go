@@ -208,8 +208,8 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	if app.Intents == nil {
 		return nil
 	}
-	intent, ok := app.Intents[s.Intent]
-	if !ok {
+	intent := app.Intents[s.Intent]
+	if !app.knows(s.Intent) {
 		message := fmt.Sprintf("unknown intent %q", s.Intent)
 		return refuseFor(message, refusal{Reason: "intent/not-supported", Path: "task.intent", Message: message})
 	}

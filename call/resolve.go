@@ -235,6 +235,12 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 	return all
 }
 
+// knows reports whether a call may have the intent: Intents is nil or defines it, or it is one of Stone's own.
+func (app *Applicator) knows(intent string) bool {
+	_, known := app.Intents[intent]
+	return known || app.Intents == nil || slices.Contains(terms.OwnIntents, intent)
+}
+
 // resolveCandidates finds the candidates. The metadata of at least one must pass the tests.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	r.candidates = app.candidates(s, nil)
@@ -256,10 +262,8 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		if s.Tool != "" {
 			what = fmt.Sprintf("no tool %q can answer", s.Tool)
 		}
-		if app.Intents != nil && s.Tool == "" {
-			if _, known := app.Intents[s.Intent]; !known {
-				what += ", which is unknown"
-			}
+		if s.Tool == "" && !app.knows(s.Intent) {
+			what += ", which is unknown"
 		}
 		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "configure or register a capability that can"), ", "))
 		f.Queried = s.Intent
@@ -274,7 +278,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 				f.Suggestion = suggest.Closest(c.id, slices.Values(known.IDs()))
 			}
 		}
-	} else if _, known := app.Intents[s.Intent]; !known && app.Intents != nil && s.Tool == "" {
+	} else if s.Tool == "" && !app.knows(s.Intent) {
 		r.unknown("no-candidate", "intent", s.Intent, maps.Keys(app.Intents))
 	}
 	if fix := s.Dispatch.Repair; fix != nil {

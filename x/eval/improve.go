@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/tree"
 )
 
@@ -48,7 +49,6 @@ const (
 	maxRounds   = 200
 	maxShown    = 32
 	maxImproved = 5000 // maximum number of cases of a split
-	reviseCall  = "eval/revise"
 )
 
 // Run improves the prompts and returns the revision. If the test shows an improvement, the run asks the question "accept";
@@ -147,7 +147,7 @@ func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error
 		}
 	}
 	m.revise = stone.Seq("propose", call.New("ask", proposed, call.Spec{
-		Applicator: i.Applicator, Intent: reviseCall, Cap: i.By, Input: dag.Derive[question, any](critique, func(q question) any { return q }),
+		Applicator: i.Applicator, Intent: terms.Revise, Cap: i.By, Input: dag.Derive[question, any](critique, func(q question) any { return q }),
 	}))
 	return m, nil
 }

@@ -182,7 +182,7 @@ func (r *reader) schemaNames() []string {
 }
 
 func (r *reader) intentNames() []string {
-	return slices.Sorted(maps.Keys(r.App.Intents))
+	return append(slices.Sorted(maps.Keys(r.App.Intents)), terms.OwnIntents...)
 }
 
 func (r *reader) checkNames() []string {
@@ -211,14 +211,14 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities that are configured to rerank passages but do not accept the intent kinds.Rerank.
+// checkRerankers reports capabilities that are configured to rerank passages but do not accept the intent terms.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {
 		case ok && m.Kind == "search":
 			named.Fault(form.Invalid, "%s is of kind search, which finds passages but cannot rank them: expected a model, or a reranking server", named.ID)
-		case ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank):
-			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, kinds.Rerank)
+		case ok && m.Intents != nil && !slices.Contains(m.Intents, terms.Rerank):
+			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, terms.Rerank)
 		}
 	}
 }
@@ -260,8 +260,8 @@ func (r *reader) checkIntents(v form.Value) {
 		return
 	}
 	v.Entries(func(intent string, rules form.Value) {
-		if _, ok := r.App.Intents[intent]; !ok && r.App.Intents != nil {
-			rules.Unknown("intent", intent, r.intentNames()...)
+		if known := r.intentNames(); r.App.Intents != nil && !slices.Contains(known, intent) {
+			rules.Unknown("intent", intent, known...)
 		}
 		r.checkPolicy(rules)
 	})
