@@ -23,9 +23,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Model returns a model that makes a call for every request. The call uses a cascade or another strategy over capabilities, with
-// their limits and breakers, and the checks and the judge of the Spec. The Applicator thus selects the capability that answers
-// each turn of an agent:
+// Model returns a model that answers every request with a call described by spec. The call invokes capabilities, with their
+// limits and breakers, according to the Spec's strategy, and applies the Spec's checks and judge. The Applicator thus selects the
+// capability that answers each turn of an agent:
 //
 //	app := &call.Applicator{Registry: call.NewRegistry(small, large)}
 //	fix := agent.New("fix", Patch, call.Model(app, call.Spec{
@@ -53,7 +53,7 @@ type turns struct{ spec Spec }
 // turnType is the node type of a Model's request.
 var turnType = dag.NewType[JSON]("stone/turn")
 
-// caller returns the call of a request.
+// caller returns the call that answers the given request.
 func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
 	spec := m.spec
 	spec.Input = dag.ReaderFunc(func(dag.DAG) (any, error) { return req, nil })
@@ -69,20 +69,20 @@ func (m *turns) Check() error {
 	return errors.Join(errs...)
 }
 
-// CheckGrant returns the effects that the calls need and the grant lacks.
+// CheckGrant returns a finding for each effect that the calls need and the grant lacks.
 func (m *turns) CheckGrant(grant []string) []stone.Finding {
 	return m.caller(nil, nil).checkGrant(grant)
 }
 
-// Unpriced returns the models that the calls may use and whose price is unknown.
+// Unpriced returns the names of the models without a known price that the calls may use.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
-// Most returns the most that the call for a request can cost; see llm.Most.
+// Most returns the maximum cost of the call for the given request; see llm.Most.
 func (m *turns) Most(ctx context.Context, req *llm.Request) budget.Bound {
 	return m.caller(req, nil).bound(ctx)
 }
 
-// Info names the model after the intent of its calls.
+// Info returns the model's description. Its name is the intent of the calls.
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
 
 // Stream implements llm.Model.
@@ -123,7 +123,7 @@ func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.
 	return answered{n, err}
 }
 
-// A turnStream joins the streams of the capabilities that a call invokes.
+// A turnStream combines the streams of all capabilities that a call invokes into one stream.
 type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool

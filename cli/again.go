@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags that name the steps and lanes to repeat, including the lost lanes if lost is set. It prints the steps
-// to be repeated with their earlier cost.
+// again returns the command-line flags with which the named steps and lanes are repeated. If lost is true, they include the lost
+// lanes. It prints these steps with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil
@@ -102,7 +102,7 @@ func apart(shape []journal.Part, a, b string) bool {
 	return false
 }
 
-// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with a label.
+// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with the given label.
 func placeAgain(run string, steps []journal.Step, lost []view.LostLane, labelled func(string) string, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {

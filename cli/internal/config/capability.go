@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// own maps each kind to the function that reads the fields specific to that kind.
+// own maps the built-in kinds to functions that read the fields specific to the kind.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"answers": (*reader).answers,
 	"llm":     (*reader).llm,

@@ -97,7 +97,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	return check
 }
 
-// builtInWith returns a built-in check with its parameter.
+// builtInWith returns the built-in check with the given name and parameter.
 func builtInWith(name string, parameter any) call.Check {
 	// Marshalling numbers and strings cannot fail.
 	constraints, _ := json.Marshal(map[string]any{name: parameter})
@@ -132,8 +132,9 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 // verdictType is the node type of a checking capability's verdict.
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
-// capabilityCheck returns a check that gets a score from a capability, like a judge, with the intent eval/grade. The policy does
-// not apply to this call, because the policy might require the same check. Nor is the call limited to the intents of requests.
+// capabilityCheck returns a check that asks a capability for a score, as a judge would be asked, with the intent eval/grade. The
+// policy does not apply to this call, because the policy might require the same check. Nor is the call limited to the intents of
+// requests.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -191,15 +192,15 @@ func (r *reader) checkNames() []string {
 	return slices.Compact(names)
 }
 
-// A grader is a capability from which a check gets a score.
+// A grader is a capability that returns the score for a check.
 type grader struct {
 	check string
 	named form.Value
 	id    string
 }
 
-// checkTypes reports checks that no answer to an intent can pass: expressions that read a field which is missing from the schema
-// of the answer or of the input.
+// checkTypes adds a fault for each check that no answer to an intent can pass: expressions that read a field which is missing
+// from the schema of the answer or of the input.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
@@ -211,7 +212,8 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities that are configured to rerank passages but do not accept the intent terms.Rerank.
+// checkRerankers adds a fault for each capability that is configured to rerank passages but does not accept the intent
+// terms.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {
@@ -223,8 +225,8 @@ func (r *reader) checkRerankers() {
 	}
 }
 
-// checkPolicy reports unknown names of schemas, checks and capabilities in a policy or in intents. Malformed values are reported
-// elsewhere.
+// checkPolicy adds a fault for each unknown name of a schema, check or capability in a policy or in intents. Malformed values are
+// reported elsewhere.
 func (r *reader) checkPolicy(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
@@ -254,7 +256,7 @@ func (r *reader) checkPolicy(v form.Value) {
 	})
 }
 
-// checkIntents checks the rules of intents, and that the intents exist.
+// checkIntents adds a fault for each rule about an intent that is invalid or whose intent does not exist.
 func (r *reader) checkIntents(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
