@@ -2,15 +2,18 @@ package journal
 
 import (
 	"context"
+	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // Forecast predicts what the fork will do with each recorded step of the original run if it runs the pipeline p with input: repeat
 // the step (anew), repeat it only if the step's input changes (perhaps), or reuse its result (shared). An empty input means the
-// original run's input. Forecast compares only the types of nodes, so perhaps may list too many steps. It leaves out decisions and
+// original run's input. Forecast compares only the types of nodes, so perhaps may list too many steps. It includes the steps that read
+// the items of a Map after a changed node, because these items have new ids even if they are equal. It leaves out decisions and
 // values, which cost nothing.
 func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
@@ -22,7 +25,8 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 		return nil, nil, nil, err
 	}
 	steps = Current(steps)
-	o := foreseen{forked: newForked(f, from, Shape(p), steps), was: index(from.Shape), is: index(Shape(p)), types: map[string]bool{}, of: map[string]int{}}
+	o := foreseen{forked: newForked(f, from, Shape(p), steps), was: index(from.Shape), is: index(Shape(p)), types: map[string]bool{}, of: map[string]int{}, items: map[string]string{}, moved: map[string]bool{}}
+	o.collect(tree.Body(p), address.Escape(p.Name()))
 	if input.Len() > 0 {
 		before, err := Input(ctx, j, from)
 		if err != nil {
@@ -55,12 +59,25 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 type foreseen struct {
 	*forked
 	was, is map[string]Part
-	types   map[string]bool // types whose nodes may differ in the fork
-	of      map[string]int  // fates of the steps so far, by path
+	types   map[string]bool   // types whose nodes may differ in the fork
+	of      map[string]int    // fates of the steps so far, by path
+	items   map[string]string // types of the items of each Map, by its place
+	moved   map[string]bool   // whether the items of a Map may have new ids, by its path
+}
+
+// collect notes the types of the items of each Map in a.
+func (o *foreseen) collect(a stone.Ashlar, path string) {
+	if a.Form() == "map" {
+		o.items[path] = a.ProducesAll()[0].Name()
+	}
+	for occurrence, c := range tree.Children(a) {
+		o.collect(c, address.Child(path, c.Name(), occurrence))
+	}
 }
 
 // fate returns 0 for a reused step, 1 for a step that may run again, and 2 for a step that runs again.
 func (o *foreseen) fate(s Step) int {
+	items := o.itemsMoved(s.Path)
 	if !o.shares(s.Path, s.Kind) {
 		return 2
 	}
@@ -84,9 +101,27 @@ func (o *foreseen) fate(s Step) int {
 		return 1
 	}
 	for _, r := range part.Reads {
-		if len(o.types) > 0 && (r.Type == "" || o.types[r.Type]) {
+		if o.types[r.Type] || items[r.Type] || len(o.types) > 0 && (r.Type == "" || r.Type == dag.Failure.Name()) {
 			return 1
 		}
 	}
 	return 0
+}
+
+// itemsMoved returns the types of the items, in the lanes around path, that may have new ids. No step makes an item, so there is no
+// record that could keep the id that the item has in the origin. The same is true of failures.
+func (o *foreseen) itemsMoved(path string) map[string]bool {
+	types := map[string]bool{}
+	for up := address.Parent(path); up != ""; up = address.Parent(up) {
+		item := o.items[address.Place(up)]
+		if item == "" {
+			continue
+		}
+		fan := up[:max(strings.LastIndexByte(up, '['), 0)]
+		if _, started := o.moved[fan]; !started {
+			o.moved[fan] = len(o.types) > 0
+		}
+		types[item] = types[item] || o.moved[fan]
+	}
+	return types
 }
