@@ -27,7 +27,7 @@ import (
 // maxBody is the maximum size of a request body.
 const maxBody = 8 << 20
 
-// bodyTime is the time within which a request body must arrive.
+// bodyTime is the maximum time in which to receive a request body.
 const bodyTime = 30 * time.Second
 
 // A route handles the requests of one pattern of http.ServeMux.
@@ -164,7 +164,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 // reply.
 const unwantedTime = time.Second
 
-// turnAway sends an error without reading the request's body. If the request has a body, it closes the connection.
+// turnAway replies with an error without reading the request's body. If there is a body, the connection is closed afterwards.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
@@ -173,7 +173,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, err)
 }
 
-// serves reports whether requests may address the server by this host.
+// serves reports whether the server accepts requests to this host.
 func (s *Server) serves(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
