@@ -50,7 +50,7 @@ type StepDone struct {
 	Replayed bool          `json:"replayed,omitempty"` // whether the result of a leaf was taken from the recorder
 	Usage    budget.Usage  `json:",inline"`            // the usage of a leaf, from the meta of its node
 
-	// Result holds the booleans and numbers in a leaf's result, such as "passed=false".
+	// Result contains booleans and numbers from a leaf's result, in a form such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 

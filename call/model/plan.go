@@ -102,7 +102,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
 }
 
-// helped returns the message with the whole guide, for a model that has requested it.
+// helped returns the misfit for a model that has requested the whole guide. The misfit tells the model the guide.
 func (w *wanted) helped() *structured.Misfit {
 	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model requested help")}
 }

@@ -20,7 +20,8 @@ type Config struct {
 	URL string // http or https
 	// Header contains headers that are sent with every request to the server of the URL.
 	Header map[string]Value
-	// Client makes the requests. By default, it is a client with http.DefaultTransport. The client's CheckRedirect is replaced.
+	// Client sends the requests. Nil means a client with http.DefaultTransport. A copy of Client with another CheckRedirect is
+	// used.
 	Client *http.Client
 	Scope  call.Scope // limits the server and the targets of its redirects; if Net is nil, redirects to other servers fail
 	// MaxBody is the maximum size of an answer, in bytes; 8 MiB by default.

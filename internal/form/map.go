@@ -33,7 +33,7 @@ func ReadValue(v edn.Value, read func(Value)) Faults {
 	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
 }
 
-// Map reads the value as a map whose keys are names. Fields that read does not request are faults.
+// Map calls read with the value, which must be a map whose keys are names. Fields that read does not request are faults.
 func (v Value) Map(read func(*Map)) bool {
 	before := v.log.count()
 	if v.edn.Kind() != edn.KindMap {

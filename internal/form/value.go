@@ -88,7 +88,7 @@ func (v Value) Name(to *string) bool {
 	return true
 }
 
-// nameKind describes how names are written in the notation of the value.
+// nameKind returns a description of how names are written in the notation of the value.
 func (v Value) nameKind() string {
 	if v.edn.IsJSON() {
 		return "a name (a string such as \"text/respond\")"
@@ -269,7 +269,7 @@ func (v Value) JSON(to *json.RawMessage) bool {
 	return true
 }
 
-// Each reads a vector and calls read for each element.
+// Each calls read for each element of the value, which must be a vector.
 func (v Value) Each(read func(i int, v Value)) bool {
 	if v.edn.Kind() != edn.KindVector {
 		v.wrong("a vector")
@@ -287,8 +287,8 @@ func (v Value) elements(read func(i int, v Value)) bool {
 	return v.log.count() == before
 }
 
-// Entries reads a map whose keys can be any names. It calls read for each entry, in the order of the text. Duplicate names are
-// faults.
+// Entries calls read for each entry of the value, in the order of the text. The value must be a map, whose keys can be any names.
+// Duplicate names are faults.
 func (v Value) Entries(read func(name string, v Value)) bool {
 	if v.edn.Kind() != edn.KindMap {
 		v.wrong("a map")

@@ -192,7 +192,7 @@ func (r *Reader) Env(m *form.Map) (names []string) {
 	return names
 }
 
-// Scope reads the field "scope".
+// Scope reads the field "scope", which limits what a capability can reach.
 func (r *Reader) Scope(m *form.Map) (s call.Scope) {
 	m.At("scope").Map(func(m *form.Map) {
 		m.At("fs").Texts((*[]string)(&s.FS))

@@ -37,7 +37,7 @@ func New(l Limits) *Limiter { return &Limiter{limits: l} }
 // Limits returns the limits that the Limiter was created with.
 func (l *Limiter) Limits() Limits { return l.limits }
 
-// A Request describes a request to be sent.
+// A Request describes a request that waits to be sent to the server.
 type Request struct {
 	// Tokens is an estimate, which is reserved until Place.Leave reports the actual number. A request with more tokens than the
 	// limit per minute waits until no other request has used tokens within the last minute.

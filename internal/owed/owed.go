@@ -20,8 +20,8 @@ type Store interface {
 	PutBatch(ctx context.Context, run string, b Batch) error
 	// Receivers returns the receivers of a run, sorted by name.
 	Receivers(ctx context.Context, run string) ([]Receiver, error)
-	// PutReceiver adds a receiver of a run, replacing any receiver with the same name. If the run has ended or is waiting, a
-	// notice about that is immediately added for the receiver. The error is ErrFull, or the error for an unknown run.
+	// PutReceiver adds a receiver to a run. It replaces any receiver with the same name. If the run has already ended or is
+	// waiting, PutReceiver also adds a notice that says so. The error is ErrFull, or the error for an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
 	// DropReceiver removes a receiver of a run together with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
@@ -58,8 +58,8 @@ type Batch struct {
 	// Lost lists the keys of the requests that have received no answer, and Why is a description of how the batch ended.
 	Lost []string `json:"lost,omitempty"`
 	Why  string   `json:"why,omitempty"`
-	// Dropped means that this program canceled the batch, Canceled that it was canceled by someone else, and Refused that the
-	// provider accepted the batch but processed none of its requests.
+	// Dropped means that this program has canceled the batch. Canceled means that someone else has canceled it. Refused means
+	// that the provider accepted the batch but processed none of its requests.
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`

@@ -53,7 +53,7 @@ type Run struct {
 	stopped error
 }
 
-// Counts counts the requests of a run to models and capabilities.
+// Counts holds the numbers of requests that a run has made to models and capabilities.
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
 	New      int `json:"new,omitempty"` // requests that are not in the earlier run
@@ -190,7 +190,7 @@ func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	return false
 }
 
-// Settle counts a step that has a result, whichever process computed it. Paid means that the step draws on an account.
+// Settle counts a step that has a result, no matter which process has computed it. If paid is true, the step draws on an account.
 func Settle(ctx context.Context, rec step.Record, paid bool) {
 	request := rec.Meta[terms.Request]
 	lacks := rec.Failure != nil && (rec.Failure.Kind == NeedsPerson || rec.Failure.Kind == NeedsEffect)
