@@ -15,8 +15,8 @@ import (
 )
 
 // An Ashlar is a step from DAG to DAG that declares what it reads and produces. Single steps and compositions of steps are both
-// Ashlars. An Ashlar is immutable and may be used in any number of places and goroutines. Validate reports the zero Ashlar as a
-// mistake.
+// Ashlars. An Ashlar is immutable and may be used in any number of places and goroutines. The zero Ashlar is invalid, and
+// Validate reports it.
 type Ashlar struct{ s *spec }
 
 // spec describes an ashlar as data for the interpreter, the validator and the tools. Only bodies and decisions are functions.
@@ -25,7 +25,7 @@ type spec struct {
 	memo atomic.Pointer[found]
 }
 
-// found returns the cached facts derived from s.
+// found returns the facts derived from s, which are computed once.
 func (s *spec) found() *found {
 	f := s.memo.Load()
 	for f == nil {
@@ -51,26 +51,26 @@ type parts struct {
 	glue     bool
 	children []Ashlar
 	out      dag.AnyType // a leaf's result type, or a map's item type
-	queries  []dag.Query // what the ashlar's own body or decision reads
+	queries  []dag.Query // the queries of the ashlar's own body or decision
 	settings             // set by options
 	faults   []Finding   // mistakes in the construction, which Validate reports
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // the body of a leaf
-	walk     Walk                                                         // of a leaf with children, or of a Scoped
-	question *ask.Question                                                // for an Ask: the question, as far as it is known before a run
+	walk     Walk                                                         // for a leaf with children or a Scoped: how they run
+	question *ask.Question                                                // for an Ask: the part of the question known before a run
 	render   func(dag.DAG) ([]byte, error)                                // for an Ask or a call: builds the text before the leaf starts
 	*composite
 }
 
-// composite holds fields that only some composites need, and the fields that Replace sets. All other ashlars, mostly leaves,
-// share an empty composite.
+// composite holds the fields that only some composite forms need, and the fields that Replace sets. All other ashlars, mostly
+// leaves, share an empty composite.
 type composite struct {
 	replaced   map[*spec]Ashlar      // the replacement of each original child
 	keys       []string              // for a match: the value of each branch, as canonical JSON
 	lens       []string              // for a match: the path of a field of the latest node
 	key        func() *schema.Schema // for a match by On: the schema of its key
 	max        int                   // for a loop: the maximum number of rounds
-	lanes      int                   // for a fan-out: how many lanes run at once, and how many must survive
+	lanes      int                   // for a fan-out: the number of lanes that run at once, and the number that must survive
 	quorum     int
 	allLanes   bool
 	allowEmpty bool // for a map: whether the list may be empty
@@ -104,7 +104,7 @@ var formNames = [...]string{"leaf", "seq", "flow", "loop", "match", "map", "para
 // which items of a map to process.
 type decision struct {
 	take    func(dag.DAG) (any, error)
-	restore func(json.RawMessage) (any, error) // decodes the result of take
+	restore func(json.RawMessage) (any, error) // decodes a recorded result of take
 }
 
 var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
@@ -151,8 +151,8 @@ func (a Ashlar) Form() string { return formNames[a.spec().form] }
 // Children returns the direct steps of a, or none for a leaf.
 func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().children...) }
 
-// Branches returns the values, as JSON, that select the children of a match, in the order of Children. It is nil for any other
-// ashlar.
+// Branches returns the values that select the children of a match, as JSON and in the order of Children. For any other ashlar, it
+// returns nil.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
 // Version returns the version of a leaf, or "" if it has none.
@@ -182,7 +182,7 @@ func (a Ashlar) Result() dag.AnyType { return check(a, Given{}).last.typ }
 // Lens returns the field path that a match reads in the latest node, or nil for any other ashlar.
 func (a Ashlar) Lens() []string { return append([]string(nil), a.spec().lens...) }
 
-// Produces returns the type that a leaf produces, or nil.
+// Produces returns the type that a produces, or nil if a is not a leaf.
 func (a Ashlar) Produces() dag.AnyType {
 	if s := a.spec(); s.form != mapForm {
 		return s.out
@@ -190,8 +190,7 @@ func (a Ashlar) Produces() dag.AnyType {
 	return nil
 }
 
-// ProducesAll returns the types that a or something below it can produce, each
-// once, in the order of the tree.
+// ProducesAll returns the types that a and its descendants can produce, each once, in the order of the tree.
 func (a Ashlar) ProducesAll() []dag.AnyType {
 	var out []dag.AnyType
 	seen := map[string]bool{}
@@ -206,7 +205,7 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 	return out
 }
 
-// produces ranges over the types that s itself writes.
+// produces returns an iterator over the types that s itself writes, without its descendants.
 func (s *spec) produces() iter.Seq[dag.AnyType] {
 	return func(yield func(dag.AnyType) bool) {
 		if s.out != nil && !yield(s.out) {
@@ -216,8 +215,7 @@ func (s *spec) produces() iter.Seq[dag.AnyType] {
 	}
 }
 
-// Question returns the question of an Ask, as far as it is known before a run. It
-// returns false if a is not an Ask.
+// Question returns the part of an Ask's question that is known before a run. It returns false if a is not an Ask.
 func (a Ashlar) Question() (ask.Question, bool) {
 	if q := a.spec().question; q != nil {
 		return *q, true
@@ -238,8 +236,9 @@ func (a Ashlar) Questions() []string {
 	return nil
 }
 
-// Replace returns a copy of the tree in which every ashlar for which with returns true is replaced. With is called once for each
-// ashlar, even if it is used in several places. Replacements are not searched again. The original does not change.
+// Replace returns a copy of a with ashlars in its tree replaced. It calls with once for each ashlar, even if it is used in
+// several places; if with returns true, the ashlar that it returned takes that place. Replacements themselves are not searched.
+// The original a does not change.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 	return replacer{with, map[*spec]Ashlar{}}.replace(a)
 }
@@ -262,7 +261,7 @@ func (r replacer) replace(a Ashlar) Ashlar {
 	return out
 }
 
-// within returns a copy of a with the ashlars below it replaced.
+// within returns a copy of a with its descendants replaced.
 func (r replacer) within(a Ashlar) Ashlar {
 	old := a.spec()
 	children := make([]Ashlar, len(old.children))
@@ -298,8 +297,8 @@ func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	return c, ok
 }
 
-// Schema returns the schema of the last node that a writes. It looks through sequences, loops, walks and reducers, and is nil
-// where the type depends on branches or lanes.
+// Schema returns the schema of the last node that a writes, including nodes written by sequences, loops, walks and reducers. It
+// returns nil if the node's type depends on branches or lanes.
 func (a Ashlar) Schema() *schema.Schema {
 	if t := a.last(); t != nil {
 		return t.Schema()
@@ -339,7 +338,7 @@ func (s *spec) lastOfWalk() dag.AnyType {
 	return nil
 }
 
-// Effects returns the effects that a or something below it needs, each once.
+// Effects returns the effects that a and its descendants need, each once.
 func (a Ashlar) Effects() []string {
 	var out []string
 	seen := map[string]bool{}
@@ -354,8 +353,7 @@ func (a Ashlar) Effects() []string {
 	return out
 }
 
-// each calls fn for a and everything below it, parents first. A part that is used in
-// several places is visited each time.
+// each calls fn for a and all of its descendants, parents first. It visits an ashlar once for each place in which it is used.
 func (a Ashlar) each(fn func(*spec)) {
 	s := a.spec()
 	fn(s)
@@ -364,8 +362,8 @@ func (a Ashlar) each(fn func(*spec)) {
 	}
 }
 
-// Detail is a LeafOption for packages that make leaves: it describes what cannot be seen in the body. Every field is optional,
-// and every function must be safe for concurrent calls.
+// Detail is a LeafOption for packages that make leaves: it describes properties of a leaf that its body does not show. Every
+// field is optional, and every function must be safe for concurrent calls.
 //
 //	stone.Leaf(name, out, a.run, stone.Detail{Value: a, Check: a.check, Fingerprint: a.fingerprint})
 type Detail struct {
@@ -374,17 +372,18 @@ type Detail struct {
 
 	// Check returns findings, which Validate adds to its own.
 	Check func() []Finding
-	// CheckGrant returns the findings for a run that grants only these effects. Use it if the effects that the leaf needs are not
-	// known when the leaf is made.
+	// CheckGrant returns the findings for a run that grants only the given effects. Use it if the effects that the leaf needs are
+	// not known when the leaf is made.
 	CheckGrant func(grant []string) []Finding
 	// Guards marks a leaf that only checks something and fails if the check fails: no other step needs to read its node.
 	Guards bool
 
-	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result, such
-	// as settings, limits and the model's name.
+	// Fingerprint is part of the leaf's fingerprint and keys. It must contain everything outside the body that can change the
+	// result, such as settings, limits and the model's name.
 	Fingerprint func() []byte
-	// Render is part of the key under which other runs reuse the leaf. Return the texts, such as prompts, that the body builds
-	// from the DAG before it starts. Render is called before the body and may read everything that the leaf declares.
+	// Render returns the texts, such as prompts, that the body builds from the DAG before its work starts. They are part of the
+	// key under which other runs reuse the leaf's result. Render is called before the body and may read everything that the
+	// leaf's queries name.
 	Render func(dag.DAG) ([]byte, error)
 	// Cached returns the maximum age of a result. If it is positive, the leaf reuses results up to that age from any run of its
 	// tenant, whatever the run's reuse setting. The returned key is part of the reuse key and covers everything that depends on
@@ -393,7 +392,7 @@ type Detail struct {
 	// Prompt returns the constant text that the leaf sends to a model. The text is not part of any key: instead, a journal
 	// compares it on resume, and the run reports a change.
 	Prompt func() string
-	// Prompts returns the adjustable texts that the leaf sends to a model, by name.
+	// Prompts returns the adjustable texts that the leaf sends to a model. The keys are their names.
 	Prompts func() map[string]string
 
 	// Facts returns names and values that describe the leaf to people; see tree.Facts.
@@ -404,10 +403,10 @@ type Detail struct {
 	// behind them and includes the results. If Undeclared is nil, the leaf itself counts unless it declares effects; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
-	// Unpriced returns those models that the leaf may call and whose price is unknown. A budget that limits money rejects them.
-	// Every leaf that calls models must set Unpriced.
+	// Unpriced returns the names of the models without a known price that the leaf may call. A budget that limits money rejects
+	// them. Every leaf that calls models must set Unpriced.
 	Unpriced func(context.Context) []string
-	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the bound for one
+	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. Its argument of returns the bound for one
 	// run of a child. A nil Bound means that the body itself costs nothing.
 	Bound func(ctx context.Context, of func(child Ashlar) budget.Bound) budget.Bound
 	// Unfit returns an error if the leaf's model cannot meet the leaf's requirements, otherwise nil.
@@ -420,7 +419,7 @@ func (Detail) leaf()           {}
 
 var noDetail Detail
 
-// said returns the Detail of a leaf, or an empty Detail.
+// said returns the Detail of a leaf, or an empty Detail if the leaf has none.
 func (s *spec) said() *Detail {
 	if s.detail == nil {
 		return &noDetail
@@ -431,7 +430,7 @@ func (s *spec) said() *Detail {
 // Detail returns the Detail of a leaf, or the zero Detail.
 func (a Ashlar) Detail() Detail { return *a.spec().said() }
 
-// Describe returns a with a description of its purpose and inputs, which people and models read to choose among published
+// Describe returns a copy of a with a description of its purpose and inputs. People and models read it to choose among published
 // pipelines. The description is not part of any fingerprint.
 func (a Ashlar) Describe(text string) Ashlar {
 	s := &spec{parts: a.spec().parts}
@@ -439,11 +438,11 @@ func (a Ashlar) Describe(text string) Ashlar {
 	return Ashlar{s}
 }
 
-// Description returns the text of Describe.
+// Description returns the text set by Describe, or "" if there is none.
 func (a Ashlar) Description() string { return a.spec().about }
 
-// Names returns the name of every ashlar in a, parents first, once for each place. It skips ashlars without a name. Compare the
-// names with the ashlars that a package defines to find the unused ones.
+// Names returns the names of a and its descendants, parents first. A name occurs once for each place in which its ashlar is used,
+// and ashlars without a name are skipped. Compare the names with the ashlars that a package defines to find the unused ones.
 func (a Ashlar) Names() []string {
 	var names []string
 	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the same name as its body
@@ -455,8 +454,8 @@ func (a Ashlar) Names() []string {
 	return names
 }
 
-// Undeclared returns the names of all leaves in a, and of the tools and capabilities they may use, whose effects are undeclared
-// and therefore unknown. Each name occurs once. [Effects] without arguments declares that a leaf has no effects.
+// Undeclared returns the names of the leaves in a, and of the tools and capabilities that they may use, that declare no effects,
+// so that their effects are unknown. Each name occurs once. [Effects] without arguments declares that a leaf has no effects.
 func (a Ashlar) Undeclared() (names []string) {
 	seen := map[*spec]bool{}
 	var of func(Ashlar) []string

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer is the content that Ask produces.
+// Answer is a content type for nodes that Ask produces. It holds the person's answer as text.
 type Answer struct {
 	Response string `json:"response"` // empty if the question was cancelled
 }
@@ -26,14 +26,15 @@ type Answer struct {
 // maxAnswers is the maximum number of invalid answers to one question.
 const maxAnswers = 10
 
-// Ask makes a leaf that asks a person for the content of out. Text builds the question from the value that it reads.
+// Ask returns a leaf that asks a person a question and produces a node of type out from the answer. The function text builds the
+// question.
 //
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
 //
 // If the content type is Answer, the person's text is the answer. Otherwise the answer is JSON that fits the schema of out. A
-// person may cancel the question. Without Choices, or with an empty choice, the Answer then has no response; otherwise the leaf
-// fails with kind "declined".
+// person may cancel the question. If there are no Choices, or one of them is empty, the Answer then has an empty response;
+// otherwise the leaf fails with kind "declined".
 func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {
 	declined := func() error {
 		return Fail(kind.Declined, "question %q was cancelled", name)
@@ -113,7 +114,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	return a
 }
 
-// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text in place of the "…": "no: …" accepts
+// Choices limits the answers that an Ask accepts. A choice that ends in "…" accepts any text in place of the "…": "no: …" accepts
 // "no: not today". An empty choice is not shown; it lets a person cancel the question, which yields an empty Answer.
 func Choices(choices ...string) AskOption {
 	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
@@ -132,8 +133,8 @@ func Deadline(after time.Duration, answer string) AskOption {
 	})
 }
 
-// Ask puts a question to the run's frontend, as the ashlar Ask does, and returns the answer, or "" if the question was cancelled.
-// It sets RunID and Path.
+// Ask passes the question q to the run's frontend, as the leaf made by the function Ask does. It sets q's RunID and Path. It
+// returns the answer, or "" if the person cancelled the question.
 //
 // Call Ask at most once within a Step, because the path of the Step identifies the question. If no answer arrives while the
 // process is running, Ask returns an error that is kind.Waiting, and the body must return it: a resumed run calls the Step again,
@@ -149,7 +150,7 @@ func (b Body) Ask(q ask.Question) (string, error) {
 		return a.Response, err
 	}
 	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
-	select { // one question at a time, because an answer may also apply to the other questions
+	select { // only one question is open at a time, because its answer may also apply to the others
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-b.ctx.Done():
@@ -173,7 +174,7 @@ type keeper interface {
 	Keep(ctx context.Context, q ask.Question, a ask.Answer) error
 }
 
-// stands answers q with the standing answer a, without asking the frontend.
+// stands answers q with the standing answer a. The frontend does not ask a person.
 func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (string, error) {
 	if k, ok := f.run.frontend.(keeper); ok {
 		if err := k.Keep(ctx, q, a); err != nil {
@@ -195,7 +196,7 @@ type topic struct {
 	answer ask.Answer
 }
 
-// put asks the frontend until an answer is valid, at most maxAnswers times.
+// put passes the question to the frontend until it returns a valid answer, but at most maxAnswers times.
 func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	f := frameOf(ctx)
 	frontend := f.run.frontend

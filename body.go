@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// In returns the place of a body in its run. It takes the body's context, or a context derived from it.
+// In returns the Body to which ctx belongs. The context ctx must be the one passed to the body, or derived from it.
 func In(ctx context.Context) Body { return Body{ctx} }
 
 // A Body is the place in a run where a leaf's or Scoped's body runs; see [In]. Its methods may be called from several goroutines
@@ -40,9 +40,9 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Recorded reports whether the run already has the result of the body's [Step] with that name. If recorded is true, an earlier
-// process or a worker produced the result; if repeated is true, an earlier attempt in this process did. Package budget uses
-// Recorded to charge a step only once.
+// Recorded reports whether the run already has the result of the body's [Step] with the given name. If recorded is true, an
+// earlier process or a worker has produced the result; if repeated is true, an earlier attempt in this process has. Package
+// budget uses Recorded to charge a step only once.
 func (b Body) Recorded(name string) (recorded, repeated bool) {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -55,11 +55,11 @@ func (b Body) Recorded(name string) (recorded, repeated bool) {
 	return recorded, f.repeated(path)
 }
 
-// remembering is implemented by Recorders that have the optional method Has; see step.Recorder.
+// remembering is the interface of Recorders with the optional method Has; see step.Recorder.
 type remembering interface{ Has(step.Key) bool }
 
-// Grant returns the effects that the run and its Policy allow at this place; nil allows all. Use it to check effects that are
-// known only when the body runs.
+// Grant returns the effects that the run and its Policy allow at this place; nil means that all are allowed. Use it to check
+// effects that are known only when the body runs.
 func (b Body) Grant() []string {
 	f := frameOf(b.ctx)
 	switch {
@@ -79,7 +79,7 @@ func (b Body) Ashlar() Ashlar {
 	return Ashlar{}
 }
 
-// Event sends an event to the run's watcher. Name is the event, for example "cache-hit". If no watcher wants events of that
+// Event sends an event with the given name, for example "cache-hit", to the run's watcher. If no watcher wants events of that
 // level, Event does nothing.
 func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
 	if f := frameOf(b.ctx); f != nil && f.Wants(level) {
@@ -87,8 +87,7 @@ func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
 	}
 }
 
-// Enabled reports whether a watcher wants events of the level. Call it before computing
-// expensive attributes.
+// Enabled reports whether a watcher wants events of the given level. Call it before computing expensive attributes.
 func (b Body) Enabled(level slog.Level) bool {
 	f := frameOf(b.ctx)
 	return f != nil && f.Wants(level)
@@ -140,10 +139,10 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	return leaf.await(b.ctx, body, d.Within(nil))
 }
 
-// Keep adds lanes, for example the DAG that RunDynamic returned, beside the node that the leaf makes. The lanes stay in the DAG,
-// and dag.All finds them, like the lanes of a fan-out. The argument d must be the body's DAG, or the DAG that Await returned, and
-// every lane must extend it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that
-// Keep returns. Call Keep once, with all lanes, in the body itself and not within a Step.
+// Keep returns d with lanes, such as the DAG that RunDynamic returned, added beside the node that the leaf makes. The lanes stay
+// in the DAG, and dag.All finds them, like the lanes of a fan-out. The argument d must be the body's DAG, or the DAG that Await
+// returned, and every lane must extend it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it
+// on the DAG that Keep returns. Call Keep once, with all lanes, in the body itself and not within a Step.
 //
 // In a Flow, kept nodes are visible to the steps that read what the leaf produces.
 func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
@@ -177,7 +176,7 @@ type ground struct {
 	kept    dag.Delta
 }
 
-// bodyOf returns the frame of the body that was given ctx, and the frame of its visit.
+// bodyOf returns the frame of the body to which ctx was passed, and the frame around all its attempts.
 func bodyOf(ctx context.Context) (body, visit *frame) {
 	for body = frameOf(ctx); body != nil; body = body.up {
 		if body.spec.body != nil || body.spec.scope != nil {
@@ -195,7 +194,7 @@ func (f *frame) visit() *frame {
 	return f
 }
 
-// grounds returns the DAGs to which a leaf that was given d adds its failure or its node.
+// grounds returns the DAGs to which a leaf whose body was given d appends its failure and its node.
 func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 	x := f.visit().extra.Load()
 	if x == nil {
@@ -237,7 +236,7 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	return nil
 }
 
-// leftBehind marks the frame of an abandoned body, for which the run no longer waits.
+// leftBehind marks the frame of an abandoned body. The run no longer waits for it.
 func (f *frame) leftBehind() {
 	x := f.visit().more()
 	x.leave.Lock()
@@ -245,7 +244,7 @@ func (f *frame) leftBehind() {
 	f.more().left = true
 }
 
-// keepNothing drops the nodes that a failed attempt has kept.
+// keepNothing drops the nodes that a failed attempt passed to Keep.
 func (f *frame) keepNothing() {
 	x := f.visit().more()
 	if g := x.ground.Load(); g != nil && g.awaited {
@@ -332,8 +331,8 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 	return out, err
 }
 
-// inFlow returns the flow around f and the number of the step that contains f. It returns nil outside a flow, and if the body of
-// another ashlar lies between f and the flow.
+// inFlow returns the flow around f and the index of the flow's step that contains f. It returns nil if f is not in a flow, or if
+// the body of another ashlar lies between f and the flow.
 func (f *frame) inFlow() (*flowing, int) {
 	for ; f.up != nil && f.seg != visitSegment; f = f.up {
 		if f.up.spec.form == flowForm && f.seg == childSegment {
@@ -356,7 +355,7 @@ func (f *frame) inVain(ctx context.Context) error {
 	return Fail(kind.Waiting, "a step before %q waits for an answer", f.spec.name)
 }
 
-// turn returns the semaphore that serializes the calls of Await within step i.
+// turn returns the semaphore that allows one call of Await at a time within step i.
 func (w *flowing) turn(i int) chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -366,7 +365,7 @@ func (w *flowing) turn(i int) chan struct{} {
 	return w.steps[i].turn
 }
 
-// keptRecord represents the ground of a leaf in the leaf's Record.
+// keptRecord is the form in which a leaf's Record contains its ground.
 type keptRecord struct {
 	Awaited bool      `json:"awaited,omitempty"`
 	Nodes   dag.Delta `json:"nodes,omitempty"`

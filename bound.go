@@ -30,14 +30,14 @@ func (a Ashlar) Bound(ctx context.Context, g Given) budget.Bound {
 	return b.of(a, address.Escape(a.Name()))
 }
 
-// bounding walks a pipeline for Bound.
+// bounding is the state of a call of Bound while it walks the pipeline.
 type bounding struct {
 	ctx   context.Context
 	input dag.DAG
 	made  map[string]bool // types that the pipeline produces
 }
 
-// of returns the bound of the ashlar at a path.
+// of returns the bound of the ashlar at the given path.
 func (b *bounding) of(a Ashlar, path string) budget.Bound {
 	s := a.spec()
 	switch s.form {
@@ -74,7 +74,7 @@ func (b *bounding) either(s *spec, children []Ashlar, path string) (most budget.
 	return most
 }
 
-// below returns the path of c, the i-th child of s. It leaves out the same elements as addresses.
+// below returns the path of c, the i-th child of s. Paths omit the same elements as addresses.
 func (s *spec) below(path string, c Ashlar, i int) string {
 	switch child := c.spec(); {
 	case s.form == reduceForm || child.glue && child.form != leafForm:
@@ -107,7 +107,7 @@ func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
 	return most
 }
 
-// walk returns the bound for the children of s, which run as described by its Walk.
+// walk returns the bound of the children of s, computed from the Walk of s.
 func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
 	for _, part := range s.blocks() {
 		if part.how == exactlyOne {

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// spanned returns the frame whose span contains f. Frames of glue, of a Reduce, and of rounds, branches, attempts and steps have
-// no span of their own; lanes do.
+// spanned returns the nearest frame, f or one around it, that has a span. Frames of glue, of a Reduce, and of rounds, branches,
+// attempts and steps have no span of their own; lanes do.
 func (f *frame) spanned() *frame {
 	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue || f.spec.form == reduceForm) && !f.lane() {
 		f = f.up
@@ -67,7 +67,7 @@ func (f *frame) Send(data event.Data) {
 // maxNotices is the maximum number of notices in a run, and maxNotice the maximum length of a notice in bytes.
 const maxNotices, maxNotice = 100, 4 << 10
 
-// notices are the notices of a run.
+// notices collects the notices of a run.
 type notices struct {
 	mu  sync.Mutex
 	all []event.Notice
@@ -98,7 +98,8 @@ func (f *frame) tell(name, path string, data event.Data) {
 	f.run.tell(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
 }
 
-// started sends the event of a visit and returns a function that sends its end event, or nil if no watcher wants events.
+// started sends the start event of a visit and returns a function that sends its end event. If no watcher wants events, started
+// returns nil.
 func (f *frame) started() func(dag.DAG) {
 	if f.spec.glue || f.spec.form == reduceForm || !f.Wants(slog.LevelDebug) {
 		return nil
@@ -140,7 +141,7 @@ func factsOf(n *dag.Node) string {
 	return strings.Join(facts[:min(len(facts), most)], " ")
 }
 
-// usageIn reads the usage that agents and calls write into the meta of their nodes.
+// usageIn returns the usage in the meta of a node that an agent or a call has produced.
 func usageIn(meta map[string]string) (u budget.Usage) {
 	// A missing value, or one that is not a number, counts as zero.
 	u.InputTokens, _ = strconv.Atoi(meta["input-tokens"])
@@ -162,7 +163,7 @@ func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	}
 }
 
-// laneLabel names a lane: by the branch of a Parallel, or by the item of a Map.
+// laneLabel returns a label for a lane: the name of a Parallel's branch, or text from a Map's item.
 func (f *frame) laneLabel(at dag.DAG) string {
 	if f.spec.form == parallelForm {
 		return f.spec.children[f.index].Name()
@@ -185,7 +186,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 // This file counts the answers that steps stream before they are accepted, so that a
 // failed step can retract them. It does so only while a watcher wants deltas.
 
-// said counts the answers streamed at a frame and below it.
+// said holds the answers that were streamed at a frame and counts those below it.
 type said struct {
 	voices []voice // the answers streamed at the frame itself
 	live   int     // the number of answers, here and below, that are not retracted
@@ -208,7 +209,7 @@ func (f *frame) said() *said {
 	return x.said
 }
 
-// void reports whether deltas at f are dropped.
+// void reports whether deltas at f are dropped because its answers were retracted.
 func (f *frame) void() bool {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.said != nil && x.said.void {
@@ -218,7 +219,7 @@ func (f *frame) void() bool {
 	return false
 }
 
-// count changes the number of answers that are not retracted.
+// count adds n to the number of answers, at f and all frames around it, that are not retracted.
 func (f *frame) count(by int) {
 	for ; f != nil; f = f.up {
 		f.said().live += by
@@ -255,7 +256,7 @@ func (f *frame) unsay(d event.Retracted) {
 	f.tell(f.spanned().spec.name, f.path(), d)
 }
 
-// takeBack retracts the answers of a failed leaf or attempt.
+// takeBack retracts the answers that a failed leaf or attempt has streamed.
 func (f *frame) takeBack(err error) {
 	if f.Wants(event.LevelDelta) {
 		f.Retract(failureOf(err, "").Reason)

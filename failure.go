@@ -18,13 +18,13 @@ import (
 // A Failure explains why a step or a run ended without a result. In the DAG, it is a node of type dag.Failure with the same kind
 // and reason.
 type Failure struct {
-	Kind   kind.Kind // for programs to branch on
-	Reason string    // one line, for a person
+	Kind   kind.Kind // the kind of failure, for programs
+	Reason string    // human-readable, on one line
 	Path   string    // the address of the step that failed, for example "review/loop[2]/draft"
-	Cause  error     // the error of the body, or nil
+	Cause  error     // the error that the body returned, or nil
 }
 
-// Error returns kind, place and reason on one line. Slashes in names are not escaped.
+// Error returns the kind, the path and the reason on one line. Slashes in names are not escaped.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Kind, f.Reason)
@@ -32,7 +32,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s at %s: %s", f.Kind, address.Readable(f.Path), f.Reason)
 }
 
-// Is reports whether target is the kind of f, so that errors.Is(err, kind.Timeout) works.
+// Is reports whether target is f.Kind, so that errors.Is(err, kind.Timeout) works.
 func (f *Failure) Is(target error) bool {
 	k, ok := target.(kind.Kind)
 	return ok && k == f.Kind
@@ -41,10 +41,12 @@ func (f *Failure) Is(target error) bool {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// FailureKind returns the kind. If a body returns an error with this method, the method determines the kind of the failure.
+// FailureKind returns the kind as a string. The method exists so that a body that returns f fails with the same kind; any error
+// with this method determines the kind of its failure.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
-// Fail returns an error of a kind, for a body to return. Format and args are as for fmt.Errorf, including %w.
+// Fail returns an error with the given kind, formatted like fmt.Errorf, including %w. A body that returns it fails with that
+// kind.
 func Fail(k kind.Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	f := &Failure{Kind: k, Reason: err.Error()}
@@ -82,7 +84,7 @@ func (f *frame) passing(err error) bool {
 	return errors.Is(err, kind.Waiting) || ofRun(err) && !f.rescued()
 }
 
-// rescued reports whether f is in the body of a Rescue.
+// rescued reports whether f is within the body of a Rescue.
 func (f *frame) rescued() bool {
 	for ; f.up != nil; f = f.up {
 		if f.up.spec.form == rescueForm && f.seg == childSegment && f.index == 0 {
@@ -92,7 +94,7 @@ func (f *frame) rescued() bool {
 	return false
 }
 
-// interrupted replaces an error caused by the end of the context with the context's cause.
+// interrupted returns ctx's cause if err was caused by the end of ctx, and err otherwise.
 func (f *frame) interrupted(err error) error {
 	if f.Context.Err() == nil {
 		return err
@@ -110,14 +112,14 @@ func (f *frame) interrupted(err error) error {
 	return why
 }
 
-// failureOf turns the error of a body into a failure. The reason is one line.
+// failureOf returns the failure for an error that a body has returned. The reason is on one line.
 func failureOf(err error, path string) *Failure {
 	f := rawFailure(err, path)
 	f.Reason = oneLine(f.Reason)
 	return f
 }
 
-// oneLine joins the lines of a string, such as an error from errors.Join, with semicolons.
+// oneLine returns s with its lines joined by semicolons. Errors from errors.Join, for example, have several lines.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s
@@ -172,7 +174,7 @@ func kindOf(err error) kind.Kind {
 	return kind.Error
 }
 
-// failureIn reads a failure node that the body itself has made.
+// failureIn returns the failure that a body has reported as a failure node of its own.
 func failureIn(n *dag.Node, cause error) error {
 	content, err := dag.Failure.Of(n)
 	if err != nil {
@@ -204,7 +206,7 @@ func (f *Failure) meta() map[string]string {
 	return meta
 }
 
-// cleaned returns a failure and its meta, with the secrets known to the recorder removed.
+// cleaned returns copies of a failure and its meta from which the secrets known to the recorder are removed.
 func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 	meta := f.meta()
 	c, ok := r.recorder.(interface{ Clean(string) string })
@@ -228,9 +230,9 @@ type Finding struct {
 	Warning bool   `json:"warning,omitempty"` // whether this is a warning: the pipeline may still run
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
 	Path    string `json:"path"`              // the address of that ashlar in the tree
-	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, at fault
+	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, that is at fault
 	Message string `json:"message"`           // what is wrong and what to do
-	// Suggestion is the most similar valid name, such as the name of a type, or "".
+	// Suggestion is the valid name most similar to an invalid one, for example a type's name, or "" if there is none.
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
@@ -255,13 +257,13 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings are the results of a validation, in tree order.
+// Findings is the list of findings of a validation, in tree order.
 type Findings []Finding
 
-// Errors returns the findings that prevent a run.
+// Errors returns the findings that are errors, which prevent a run.
 func (fs Findings) Errors() Findings { return fs.filter(false) }
 
-// Warnings returns the findings that do not prevent a run.
+// Warnings returns the findings that are warnings, which do not prevent a run.
 func (fs Findings) Warnings() Findings { return fs.filter(true) }
 
 func (fs Findings) filter(warning bool) Findings {
@@ -274,7 +276,7 @@ func (fs Findings) filter(warning bool) Findings {
 	return out
 }
 
-// Err returns an *Invalid with all findings if one of them is an error.
+// Err returns an *Invalid with all findings if at least one of them is an error, and otherwise nil.
 func (fs Findings) Err() error {
 	if len(fs) == 0 || len(fs.Errors()) == 0 {
 		return nil
@@ -288,7 +290,7 @@ type Invalid struct{ Findings Findings }
 // FailureKind returns kind.Invalid.
 func (e *Invalid) FailureKind() string { return string(kind.Invalid) }
 
-// Error returns the first error and the number of others.
+// Error returns a message with the first error and the number of the other errors.
 func (e *Invalid) Error() string {
 	errs := e.Findings.Errors()
 	if len(errs) == 1 {

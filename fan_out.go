@@ -58,8 +58,9 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
 }
 
-// fan runs one lane from each start and joins the lanes. It keeps the start and the failure of a failed lane. A lane that ends
-// because of the run, for example because it is waiting for an answer, has not failed: instead, the whole fan-out ends.
+// fan runs one lane from each start and returns the joined lanes. Of a failed lane, it keeps only the start and the failure. A
+// lane that ends because of the run, for example because it is waiting for an answer, has not failed: instead, the whole fan-out
+// ends.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
 	f.lanes(len(starts), func(i int) {
@@ -118,10 +119,10 @@ type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // whether each lane failed
 
-	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane has ended it
+	exhausted, waiting atomic.Pointer[error] // the reason why the run ends, if a lane has ended it
 }
 
-// concernsRun reports whether err ends the run, and if so stores it.
+// concernsRun reports whether err ends the run. If it does, concernsRun stores err.
 func (t *fanned) concernsRun(err error) bool {
 	switch {
 	case errors.Is(err, kind.Waiting):
@@ -134,8 +135,8 @@ func (t *fanned) concernsRun(err error) bool {
 	return true
 }
 
-// ended returns why the run ends, or nil. An exhausted budget and the loss of too many lanes take precedence over an open
-// question, because answering it would not help.
+// ended returns the error that ends the run, or nil if the run continues. An exhausted budget and the loss of too many lanes take
+// precedence over an open question, because answering it would not help.
 func (t *fanned) ended(tooFew bool) error {
 	if why := t.exhausted.Load(); why != nil {
 		return *why
@@ -146,7 +147,7 @@ func (t *fanned) ended(tooFew bool) error {
 	return nil
 }
 
-// survivors returns how many of n lanes must survive.
+// survivors returns the number of lanes, out of n, that must survive.
 func (s *spec) survivors(n int) int {
 	if s.allLanes {
 		return n
@@ -154,8 +155,8 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns what is kept of a failed lane: its first DAG and its failure. The failure's meta contains the path of the fan-out
-// and its number of lanes.
+// lost returns the DAG that represents a failed lane: the lane's first DAG with the failure node appended. The failure's meta
+// contains the path of the fan-out and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())
 	if err != nil {

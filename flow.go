@@ -18,7 +18,7 @@ import (
 
 func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	c := f.spec.course()
-	if c.inOrder { // also if there are no steps
+	if c.inOrder { // true also for a flow without steps
 		return r.sequence(f, d)
 	}
 	w := &flowing{
@@ -39,12 +39,13 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 // errOvertaken is the cause of cancelling a step after an earlier one failed.
 var errOvertaken = errors.New("an earlier step failed")
 
-// overtaken reports whether ctx was cancelled with errOvertaken. The step of such a context has not finished and is not recorded.
+// overtaken reports whether ctx was cancelled with errOvertaken. The step to which ctx belongs has then not finished and is not
+// recorded.
 func overtaken(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), errOvertaken)
 }
 
-// flowing is one visit of a flow.
+// flowing is the state of one execution of a flow.
 type flowing struct {
 	f      *frame
 	course *course
@@ -60,7 +61,7 @@ type flowing struct {
 	lost    int             // the first step that will not be committed
 }
 
-// flowStep is one step of a visit.
+// flowStep is the state of one step of a flow's execution.
 type flowStep struct {
 	start   dag.DAG // the DAG at the start of the step
 	out     dag.DAG
@@ -71,7 +72,7 @@ type flowStep struct {
 	turn    chan struct{}           // held by the call of Await that rebases the step
 }
 
-// A latch is closed once its event has happened, or can no longer happen.
+// A latch lets goroutines wait for an event. It is closed when the event has happened or can no longer happen.
 type latch struct {
 	state latchState
 	ch    chan struct{} // made by the first call that waits
@@ -114,7 +115,7 @@ func (w *flowing) wait(ctx context.Context, l *latch) bool {
 	return l.state == come && ctx.Err() == nil
 }
 
-// run runs a step as soon as it can start.
+// run waits until step i can start, and then runs it.
 func (w *flowing) run(i int) {
 	step, ok := w.begin(i)
 	if !ok {
@@ -255,7 +256,7 @@ func (w *flowing) failed(i int) {
 	w.lose(i)
 }
 
-// lose marks step i as a step that will not be committed.
+// lose records that step i will not be committed.
 func (w *flowing) lose(i int) {
 	for k := i + 1; k <= w.lost && k < w.course.steps; k++ {
 		w.steps[k].front.settle(gone)
@@ -264,7 +265,7 @@ func (w *flowing) lose(i int) {
 	w.release(i, gone)
 }
 
-// release wakes the steps that wait for a stage.
+// release wakes the steps that are waiting for the given stage.
 func (w *flowing) release(i int, state latchState) {
 	if w.ended[i].state != pending {
 		return

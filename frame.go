@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A frame is one visit of an ashlar: its place in the tree and the input of its body. The frame itself is the body's context,
-// which saves two allocations in each sequential step. The context becomes cancellable only when the body calls Done.
+// A frame represents one execution of an ashlar: its place in the tree and the input of its body. The frame itself is the body's
+// context, which saves two allocations in each sequential step. The context becomes cancellable only when the body calls Done.
 type frame struct {
 	context.Context // the run's context, or one passed on by a scoped body
 	run             *run
@@ -77,7 +77,7 @@ type cancelable struct {
 	cancel context.CancelCauseFunc
 }
 
-// below makes a frame under f.
+// below returns a new frame under f.
 func (f *frame) below(s *spec, seg segment, index int) *frame {
 	next := new(frame)
 	next.stand(f, s, seg, index)
@@ -100,7 +100,7 @@ func (f *frame) path() string {
 	return string(b)
 }
 
-// through reports whether f adds nothing to addresses.
+// through reports whether f adds no element to addresses.
 func (f *frame) through() bool {
 	switch f.seg {
 	case childSegment:
@@ -160,7 +160,7 @@ func (s *spec) occurrence(i int) int {
 
 type frameKey struct{}
 
-// frameOf returns the frame of the body that was given ctx, or nil.
+// frameOf returns the frame of the body to which ctx belongs, or nil if ctx belongs to none.
 func frameOf(ctx context.Context) *frame {
 	f, _ := ctx.Value(frameKey{}).(*frame)
 	return f
@@ -184,7 +184,7 @@ func (f *frame) Value(key any) any {
 	return f.around().Value(key)
 }
 
-// around returns the context that Done made, or the outer one.
+// around returns the cancellable context if Done has made one, and otherwise the outer context.
 func (f *frame) around() context.Context {
 	if x := f.extra.Load(); x != nil {
 		if c := x.live.Load(); c != nil {
@@ -194,7 +194,7 @@ func (f *frame) around() context.Context {
 	return f.Context
 }
 
-// later returns which writes for the step at f the recorder may defer.
+// later returns the writes that the recorder may defer for the step at f.
 func (f *frame) later() (w queue.Writes) {
 	if f.run.settles == nil {
 		return 0
@@ -214,8 +214,8 @@ func (f *frame) later() (w queue.Writes) {
 	return w | queue.Result
 }
 
-// onlySteps reports whether all effects of a leaf come from steps within it: the leaf declares no effects, or its package says
-// so.
+// onlySteps reports whether all effects of a leaf happen in its recorded steps: either the leaf declares no effects, or the
+// package that made it says so.
 func (s *spec) onlySteps() bool {
 	if s.detail == nil {
 		return s.effects != nil && len(s.effects) == 0
@@ -295,7 +295,7 @@ const fewNames = 8
 
 func (f *frame) names() *stepNames { return &f.more().steps }
 
-// use returns the entry for a name.
+// use returns the entry for a name, which it adds if it is missing.
 func (n *stepNames) use(name string) *stepName {
 	for i := range n.few {
 		if n.few[i].name == name {
@@ -344,7 +344,7 @@ const (
 	maxLanes     = 4096 // the maximum number of lanes that run at once in a run
 )
 
-// leaf runs a leaf, or takes its result from the recorder.
+// leaf runs a leaf, or takes its result from the recorder, and returns the DAG with the result.
 func (f *frame) leaf(d dag.DAG) dag.DAG {
 	if f.recorded() {
 		return f.recordLeaf(d)
@@ -377,7 +377,7 @@ func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 	return out
 }
 
-// call runs the body and checks its result.
+// call calls the body and returns its result after checking it.
 func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	defer f.release()
 	defer f.caught(&err)
@@ -385,7 +385,7 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	return f.checked(n, err)
 }
 
-// checked checks the result of a body. It is a separate function to keep the stack of a waiting body
+// checked returns an error if the result of a body is invalid. It is a separate function to keep the stack of a waiting body
 // small.
 func (f *frame) checked(n *dag.Node, err error) (*dag.Node, error) {
 	switch {
@@ -412,7 +412,7 @@ func (f *frame) caught(err *error) {
 	}
 }
 
-// choose makes a decision, or returns the recorded one.
+// choose returns the recorded decision or, if none is recorded, makes the decision and records it.
 func (f *frame) choose(d dag.DAG) (any, error) {
 	if f.recorded() {
 		return f.recordDecision(d)

@@ -23,18 +23,20 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Step calls fn with in as a recorded step of a body. If the run's recorder has a result of the step for the same input, Step
-// returns it and does not call fn. In must contain everything that fn depends on, except nodes that the body reads. If the run
-// has a recorder, the JSON of in is part of the key. A type that cannot be encoded as JSON is always an error.
+// Step calls fn with in as a recorded step of a body and returns the result. If the run's recorder already has a result of this
+// step for the same input, Step returns the recorded result and does not call fn. The argument in must contain everything that fn
+// depends on, except the nodes that the body reads. If the run has a recorder, the JSON encoding of in is part of the step's key.
+// If A cannot be encoded as JSON, Step returns an error, even without a recorder.
 //
-// The result of fn makes a round trip through JSON, even without a recorder or outside a run. Only the kind and reason of an
-// error are replayed. A panic of fn is an error of kind "panic".
+// Step encodes the result of fn as JSON and decodes it again, even without a recorder or outside a run. When a step is replayed,
+// its error has only the original kind and reason. A panic of fn is an error of kind "panic".
 //
-// A name may be used again once the previous step has returned; two steps with one name at the same time are an error. Path
-// numbers the steps of a name in the order in which they start. A resumed body must give the step at a path the input that it was
-// recorded with: otherwise the run stops with kind "replay-mismatch" before fn is called. Steps that the body calls on other
-// goroutines are distinguished by their input, and those with the same input by their order. The results are thus replayed
-// correctly, but Path may differ: give such steps different names if they use Path as an idempotency key.
+// A body may use a name again once the previous step with that name has returned; two concurrent steps with the same name are an
+// error. In paths, the steps with the same name are numbered in the order in which they start. If a resumed body calls the step
+// at a path with a different input than the recorded one, the run stops with kind "replay-mismatch" before fn is called. Steps
+// that the body calls on other goroutines are identified by their input, and steps with equal inputs by their order. Their
+// results are therefore replayed correctly, but a step's Path may differ after a resume: give the steps different names if they
+// use Path as an idempotency key.
 func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	at, err := enterStep(ctx, name, reflect.TypeFor[A]())
 	if err != nil {
@@ -49,13 +51,13 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	return unrecorded(ctx, at, name, in, fn)
 }
 
-// Value returns what fn returns and records it as a part of a body: a resumed run receives the recorded value and does not call
-// fn. Use it for values that differ from process to process, such as the time, a random number or a text built from these. Fn
-// must have no effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are
-// replayed.
+// Value returns the result of fn and records it: in a resumed run, it returns the recorded result and does not call fn. Use it
+// for values that differ from process to process, such as the time, a random number or a text built from these. The function fn
+// must be fast, free of charge and without side effects; use Step for everything else. A replayed error has only the original
+// kind and reason.
 //
-// T must survive a round trip through JSON. In a run without a recorder, and outside a run, Value only calls fn. A name may be
-// used again as in Step.
+// T must survive a round trip through JSON. Outside a run, and in a run without a recorder, Value only calls fn. As with Step, a
+// name may be used again once the previous call has returned.
 func Value[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (v T, err error) {
 	if f := frameOf(ctx); f == nil || !f.recorded() {
 		return fn(ctx)
@@ -98,7 +100,7 @@ func (f *frame) leaveStep() {
 	f.up.names().leave(f.spec.name)
 }
 
-// unrecorded and recorded are separate functions to keep the stack of a waiting step small.
+// unrecorded and recorded are separate functions, because one function would use more stack while a step waits.
 func unrecorded[A, T any](ctx context.Context, at *frame, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	if at == nil {
 		v, err = fn(ctx, in)
@@ -160,7 +162,8 @@ var texts = sync.Pool{New: func() any { return new([]byte) }}
 // maxText is the maximum size of a buffer in texts, in bytes.
 const maxText = 64 << 10
 
-// kept returns the result of a step after a round trip through JSON, or an equal copy.
+// kept returns the result of a step as it reads after a round trip through JSON. If canon can copy the value directly, it skips
+// the round trip.
 func kept[T any](name string, v T) (T, error) {
 	var copied, out T
 	if canon.Copy(&copied, &v) {
@@ -182,7 +185,7 @@ func kept[T any](name string, v T) (T, error) {
 	return out, nil
 }
 
-// stepKey makes the key of a Step or Value. The key's digest includes how many earlier calls had the same name and input.
+// stepKey returns the key of a Step or Value. Its digest includes the number of calls so far with the same name and input.
 func (f *frame) stepKey(kind string, input []byte) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	in := sha256.Sum256(input)
@@ -207,7 +210,7 @@ type stepInput struct {
 	in   dag.ID
 }
 
-// count returns how often a name was used with an input, including this time.
+// count returns the number of calls so far with this name and input, including the current call.
 func (n *stepNames) count(name string, in dag.ID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -218,7 +221,7 @@ func (n *stepNames) count(name string, in dag.ID) int {
 	return n.inputs[stepInput{name, in}]
 }
 
-// key makes the key of the leaf or decision at f, whose input is d.
+// key returns the key of the leaf or decision at f, which runs on the DAG d.
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
@@ -252,7 +255,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	return k
 }
 
-// digest returns a digest of everything in d that the body of f and its children read.
+// digest returns a digest of everything that the body of f and its children read from d.
 func (f *frame) digest(d dag.DAG) dag.ID {
 	h := sha256.New()
 	for _, q := range f.spec.reads() {
@@ -267,7 +270,8 @@ func sum(h hash.Hash) (id dag.ID) {
 	return id
 }
 
-// reads returns the queries of s and, if s is a leaf, the queries of the children that its body runs, which see the same DAG.
+// reads returns the queries of s. If s is a leaf, the queries of the children that its body runs are included, because the
+// children run on the same DAG.
 func (s *spec) reads() []dag.Query {
 	if s.form != leafForm || len(s.children) == 0 {
 		return s.queries
@@ -288,8 +292,8 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// cached returns an additional part of the leaf's reuse key, and the maximum age of a result that the leaf may reuse from another
-// run, or 0 if it may not reuse any. See Detail.
+// cached returns an additional part of the leaf's reuse key and the maximum age of a result that the leaf may reuse from another
+// run. An age of 0 means that it may not reuse results. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
 	if cached := s.said().Cached; cached != nil && kind == "leaf" {
 		return cached(grant)
@@ -297,8 +301,8 @@ func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duratio
 	return nil, 0
 }
 
-// rendered returns the digest of the text that a leaf renders from d, or nil. If rendering fails, it uses a fixed text instead,
-// because the body will fail in the same way.
+// rendered returns the digest of the text that a leaf renders from d, or nil if f is not a leaf or renders no text. If rendering
+// fails, the result is the digest of a fixed text, because the body will fail in the same way.
 func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	if kind != "leaf" {
 		return nil
@@ -320,8 +324,9 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	return id[:]
 }
 
-// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other visits of the same ashlar. A lane of
-// a Map is identified by its item rather than its number, so inserting an item does not change the keys of the other lanes.
+// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other executions of the same ashlar, and
+// returns the extended buffer. A lane of a Map is identified by its item rather than its number, so inserting an item does not
+// change the keys of the other lanes.
 func (f *frame) appendSample(b []byte) []byte {
 	if f.up != nil {
 		b = f.up.appendSample(b)
@@ -351,7 +356,7 @@ func (f *frame) appendSample(b []byte) []byte {
 	return b
 }
 
-// laneItems identifies the lanes of a Map by their items.
+// laneItems holds the items that identify the lanes of a Map.
 type laneItems struct {
 	starts []dag.DAG
 	once   sync.Once
@@ -372,7 +377,8 @@ func (l *laneItems) appendItem(b []byte, lane int) []byte {
 	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
 }
 
-// partOf returns the frame and the digest of the recorded step or Scoped whose body contains f.
+// partOf returns the frame and the digest of the innermost recorded step or Scoped whose body contains f, or nil and the zero
+// digest if there is none.
 func (f *frame) partOf() (of *frame, digest dag.ID) {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.digest != nil {
@@ -382,8 +388,8 @@ func (f *frame) partOf() (of *frame, digest dag.ID) {
 	return nil, dag.ID{}
 }
 
-// place returns the place of f for its key: its path or, within a Step, its path below the Step and the digest of the Step,
-// because Steps may start in any order.
+// place returns the bytes that identify the place of f in its key: the kind and the path. Within a Step, it returns the kind, the
+// digest of the Step and the path below the Step, because Steps may start in any order.
 func (f *frame) place(kind, path string) []byte {
 	b := append([]byte(kind), 0)
 	of, digest := f.partOf()
@@ -396,7 +402,7 @@ func (f *frame) place(kind, path string) []byte {
 	return append(b, f.inFirst(path)...)
 }
 
-// unshare marks the bodies around f as having read more than their keys cover.
+// unshare marks every leaf and Step around f as having read nodes that its key does not cover.
 func (f *frame) unshare() {
 	for ; f != nil; f = f.up {
 		if f.spec.form == leafForm || f.seg == stepSegment {
@@ -405,15 +411,15 @@ func (f *frame) unshare() {
 	}
 }
 
-// unsharedYet reports whether unshare was called for f, or for something below it.
+// unsharedYet reports whether unshare has been called for f or for a frame below f.
 func (f *frame) unsharedYet() bool {
 	x := f.extra.Load()
 	return x != nil && x.unshared.Load()
 }
 
-// Fingerprint returns a digest of everything about a that is visible from outside: forms, names, types, schemas, queries,
-// branches, bounds, versions, choices of questions and fingerprints of details, down to the leaves. It does not cover the code of
-// functions: change a leaf's Version whenever its body changes.
+// Fingerprint returns a digest of everything that defines a and the ashlars below it, except code: their forms, names, types,
+// schemas, queries, branches, bounds and versions, the choices of their questions, and the fingerprints of their details. The
+// digest does not change with the code of a function, so change a leaf's Version whenever its body changes.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
 	f := s.found()
@@ -430,13 +436,13 @@ func (a Ashlar) Fingerprint() dag.ID {
 	return f.print
 }
 
-// own is the fingerprint of s without its children.
+// own returns the fingerprint of s without its children.
 func (s *spec) own() dag.ID {
 	Ashlar{s}.Fingerprint()
 	return s.found().own
 }
 
-// describe writes everything about s except its children.
+// describe writes the parts of s that its fingerprint covers, except its children.
 func (s *spec) describe(w io.Writer) {
 	fmt.Fprintf(w, "%s %q %q %q %q", formNames[s.form], s.name, s.keys, s.lens, s.version)
 	fmt.Fprintf(w, " %d %d %d %t", s.max, s.lanes, s.quorum, s.allLanes)
@@ -471,7 +477,7 @@ func describeType(w io.Writer, t dag.AnyType) {
 	}
 }
 
-// found holds facts that are derived from a spec on first use.
+// found holds facts that are computed from a spec when they are first needed.
 type found struct {
 	accepted  atomic.Pointer[map[string]bool] // the last accepted input types; see accept
 	printOnce sync.Once
@@ -480,9 +486,9 @@ type found struct {
 	countOnce sync.Once // guards counts; see occurrence
 	counts    []int
 
-	readsOnce sync.Once // guards reads, of a leaf with children
+	readsOnce sync.Once // guards reads, which is set only for a leaf with children
 	reads     []dag.Query
 
-	courseOnce sync.Once // guards course, of a flow
+	courseOnce sync.Once // guards course, which is set only for a flow
 	course     *course
 }

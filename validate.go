@@ -19,29 +19,27 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Given describes the run that a pipeline is validated for.
+// Given describes the run for which a pipeline is validated.
 type Given struct {
 	// Input lists the types of the input nodes.
 	Input []dag.AnyType
-	// Grant lists the effects that the run allows. Nil allows all.
+	// Grant lists the effects that the run allows. Nil means that it allows all effects.
 	Grant []string
-	// Unattended means that no one answers questions: the run has neither a Frontend nor
-	// a journal in which they can wait.
+	// Unattended means that no one can answer questions, because the run has neither a Frontend nor a journal.
 	Unattended bool
 
 	policy policy  // the Policy of the Config
 	dag    dag.DAG // the input nodes, in place of Input
 }
 
-// Given returns the description of a run with this Config.
+// Given returns the Given that describes a run with this Config.
 func (c Config) Given() Given {
 	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, policy: c.Policy, dag: c.Input}
 }
 
-// Validate checks p without running any of it, and returns all findings at once,
-// in the order of the tree.
+// Validate checks p for a run that g describes, without running any part of p. It returns all findings, in the order of the tree.
 //
-// If a tree has no errors or warnings and no leaf fails, its run never ends in a failure of kind "missing-input".
+// If Validate returns no findings and no leaf fails, the run cannot end in a failure of kind "missing-input".
 func Validate(p Ashlar, g Given) Findings {
 	found := check(p, g).sorted()
 	if g.policy != nil {
@@ -66,7 +64,8 @@ func check(p Ashlar, given Given) *validator {
 	return v
 }
 
-// changes estimates the number of types in p: the number of steps that write a type other than the previous step's, plus a few.
+// changes returns an estimate of the number of types in p: the number of leaves whose output type differs from the previous
+// leaf's, plus 8.
 func (p Ashlar) changes() int {
 	n, last := 8, dag.AnyType(nil)
 	p.each(func(s *spec) {
@@ -77,34 +76,34 @@ func (p Ashlar) changes() int {
 	return n
 }
 
-// validator walks the tree like the machine, but over types instead of nodes.
+// validator visits a tree in the order in which a run executes it, but with the types of nodes instead of nodes.
 type validator struct {
 	facts
 	here    *place
 	last    latest
 	pending []*place // the fan-outs that are not reduced yet
-	bare    bool     // whether some path to this place has no pending fan-out
-	closes  *closing // what the enclosing Reduce closes; nil outside a Reduce
+	bare    bool     // whether a path without a pending fan-out leads to this place
+	closes  *closing // facts about the enclosing Reduce; nil outside a Reduce
 	rounds  int32    // the number of enclosing loops
 	makes   map[madeKey]made
-	silent  []*place // the fan-outs that may lose lanes without declaring it
+	silent  []*place // the fan-outs that can lose lanes without declaring it
 
 	findings []located
 	unmet    []demand // the queries for types that are not produced yet
-	readings []demand // the queries for types that were not written yet at that point
+	readings []demand // the queries for types that were not written yet when they were checked
 	asked    map[string]*spec
 	grant    []string
 
-	unattended bool // whether no one answers questions
+	unattended bool // whether no one can answer questions
 
-	everything   bool    // whether a query reads everything
+	everything   bool    // whether a query reads nodes of all types
 	failuresRead bool    // whether a query reads all failures
 	helpers      int     // the number of enclosing leaves, whose children's nodes are dropped
 	suggestions  int     // the number of suggestions so far
-	places       []place // the rest of the current block; places are allocated in blocks, which is cheaper
+	places       []place // unused places of the current block; allocating blocks is cheaper
 }
 
-// place is a current or an earlier position of the walk.
+// place is a position in the tree that the walk has reached.
 type place struct {
 	up      *place
 	spec    *spec
@@ -124,13 +123,13 @@ type located struct {
 type demand struct {
 	at         *place
 	query      dag.Query
-	typ        dag.AnyType // the type of the query, or of its After
+	typ        dag.AnyType // the type that the query reads or, for Since, starts after
 	id         int
-	inLanes    bool // whether the type exists only in lanes, where the query does not look
+	inLanes    bool // whether nodes of the type exist only in lanes, which the query does not read
 	suggestion string
 }
 
-// path returns the address of the place, without rounds and lanes.
+// path returns the address of the place in the tree, without rounds and lanes.
 func (p *place) path() string {
 	if p.up == nil {
 		return address.Escape(p.spec.name)
@@ -149,7 +148,7 @@ func (p *place) path() string {
 	return address.Child(path, p.spec.name, nth)
 }
 
-// find reports f at a place.
+// find adds the finding f at a place, with a formatted message.
 func (v *validator) find(at *place, f Finding, format string, args ...any) {
 	f.Ashlar, f.Path, f.Message = start(at.spec.name), bounds.Cut(at.path(), longestPath), fmt.Sprintf(format, args...)
 	v.findings = append(v.findings, located{f, at.order})
@@ -167,12 +166,12 @@ func (v *validator) sorted() Findings {
 	return out
 }
 
-// laneType is the type of the markers at the beginning of lanes.
+// laneType is the type of the node that marks the beginning of a lane.
 var laneType = dag.NewType[struct {
 	Index int `json:"index"`
 }]("stone/lane")
 
-// input adds the facts about the types of the input.
+// input records which types the input nodes have.
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
@@ -203,7 +202,7 @@ func badType(t dag.AnyType) error {
 	return t.Err()
 }
 
-// enter makes the place of s, the index-th child of the current place.
+// enter returns a new place for s, the child of the current place with the given index.
 func (v *validator) enter(s *spec, index int) *place {
 	if len(v.places) == 0 {
 		v.places = make([]place, min(256, 4+v.order))
@@ -215,7 +214,7 @@ func (v *validator) enter(s *spec, index int) *place {
 	return p
 }
 
-// visit walks a, the index-th child of the current place.
+// visit walks a, the child of the current place with the given index.
 func (v *validator) visit(a Ashlar, index int) {
 	outer := v.here
 	s := a.spec()
@@ -247,7 +246,7 @@ func (v *validator) visit(a Ashlar, index int) {
 	v.here = outer
 }
 
-// own checks the spec without its children.
+// own checks the properties of the spec itself, not its children.
 func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
 		v.find(v.here, f, "%s", f.Message)
@@ -275,14 +274,14 @@ func (v *validator) own(s *spec) {
 	}
 }
 
-// unanswered warns of a question that no one answers.
+// unanswered adds a warning if the spec asks a question that no one can answer.
 func (v *validator) unanswered(name string) {
 	if v.unattended {
 		v.find(v.here, Finding{Type: "no-frontend", Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
 	}
 }
 
-// checkDetail adds the findings of the package that made a leaf.
+// checkDetail adds the findings about a leaf that the package that made the leaf reports.
 func (v *validator) checkDetail(s *spec) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -304,8 +303,8 @@ func (v *validator) checkDetail(s *spec) {
 	}
 }
 
-// badName returns why a name cannot be used in paths, events and findings, or "". A
-// missing name is a separate finding.
+// badName returns why a name cannot be used in paths, events and findings, or "" if it can. An empty name is not reported here,
+// because it is a separate finding.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -322,7 +321,7 @@ func badName(name string) string {
 	return ""
 }
 
-// start returns the beginning of a name that may be too long for a message.
+// start returns name, truncated if it is too long for a message.
 func start(name string) string {
 	if len(name) <= bounds.Name {
 		return name
@@ -333,7 +332,7 @@ func start(name string) string {
 // few is the number of children up to which names are compared pairwise; above that, a map is faster.
 const few = 8
 
-// sameNames reports different children with the same name.
+// sameNames adds a finding for different children that have the same name.
 func (v *validator) sameNames(s *spec) {
 	if len(s.children) < 2 {
 		return
@@ -357,7 +356,7 @@ func (v *validator) sameNames(s *spec) {
 	}
 }
 
-// gluedNames reports steps within glue that have the same address as a step beside the glue.
+// gluedNames adds a finding if a step within glue has the same address as a step outside it.
 func (v *validator) gluedNames(s *spec) {
 	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
 		return
@@ -389,8 +388,8 @@ func (v *validator) gluedNames(s *spec) {
 	}
 }
 
-// within returns the spec below all enclosing Reduces, which have its name. Each Reduce makes a spec of its own, but using one
-// reducer twice is no conflict of names.
+// within returns the spec of a or, if a is a Reduce, the spec of its innermost body. Every Reduce has its own spec but the name
+// of its body, so using the same reducer twice is not a conflict of names.
 func (a Ashlar) within() *spec {
 	s := a.spec()
 	for s.form == reduceForm {
@@ -399,7 +398,7 @@ func (a Ashlar) within() *spec {
 	return s
 }
 
-// effects checks the declared effects of a leaf against the grant.
+// effects checks that the effects of a leaf are known and granted.
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
 		f := Finding{Type: "effect-not-granted", Queried: e}
@@ -415,13 +414,13 @@ func (v *validator) effects(s *spec) {
 	}
 }
 
-// sameSchema reports whether a pipeline treats two types with the same name as one.
+// sameSchema reports whether two types with the same name also have the same schema, so that a pipeline treats them as one type.
 func sameSchema(a, b dag.AnyType) bool {
 	sa, sb := a.Schema(), b.Schema()
 	return sa == sb || bytes.Equal(sa.JSON(), sb.JSON())
 }
 
-// writes notes that a node of type t exists from here on.
+// writes records that a node of type t exists from this place on.
 func (v *validator) writes(t dag.AnyType) {
 	id := v.id(t.Name())
 	v.declare(id, t)
@@ -433,7 +432,8 @@ func (v *validator) writes(t dag.AnyType) {
 	v.last = latest{there: surely, typ: t}
 }
 
-// declare notes that t is the type written under its name, and reports a second schema for the same name.
+// declare records t as the type that is written under its name. If another type with this name but a different schema was written
+// before, declare adds a finding.
 func (v *validator) declare(id int, t dag.AnyType) {
 	e := &v.entries[id]
 	if e.written == t || e.alike == t {
@@ -457,7 +457,8 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	}
 }
 
-// unreduced reports the fan-outs that reader reads although they have no reducer.
+// unreduced adds a finding for each pending fan-out, because reader reads its lanes before a reducer has joined them. It then
+// clears the list.
 func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
@@ -468,7 +469,7 @@ func (v *validator) unreduced(reader string) {
 	v.pending, v.last.lanes = nil, false
 }
 
-// readable checks that the reader of a demand can read the written type.
+// readable checks that the type that is written under the name of d.typ is compatible with d.typ.
 func (v *validator) readable(d demand) {
 	if err := d.typ.Err(); err != nil {
 		v.find(d.at, Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
@@ -493,8 +494,9 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need not be read.
-// It does not warn of a step that changes something, such as one that sends mail, because the change is its purpose.
+// unused adds a warning for each type that no step reads and that is not the result. Reserved types are part of the run's record
+// and need not be read. A step with other effects than reading, such as sending mail, needs no reader, because the effect is its
+// purpose.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {
@@ -508,7 +510,7 @@ func (v *validator) unused() {
 	}
 }
 
-// changes reports whether a step with the effect may do more than read data and ask people.
+// changes reports whether a step with the effect e may do more than read files or ask people.
 func changes(e string) bool { return e != effect.None && e != effect.FSRead && e != effect.Ask }
 
 // Types returns the type names of the input nodes.

@@ -14,16 +14,17 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file checks what a Reduce reads from the lanes that it joins.
+// This file checks the queries with which a Reduce reads the lanes that it joins.
 
-// closing holds the facts that are known in the body of a Reduce.
+// closing holds what is known about the fan-outs that a Reduce joins.
 type closing struct {
-	fans   []*place      // the fan-outs that the Reduce joins, one per path
-	always bool          // whether every path has such a fan-out
+	fans   []*place      // the fan-outs that the Reduce can join; a run takes the path of one of them
+	always bool          // whether every path to the Reduce has a fan-out
 	read   []dag.AnyType // the lane types that its body has read with All so far
 }
 
-// lanesOf returns the lanes of a fan-out, and the type of its items or markers.
+// lanesOf returns the lanes of a fan-out and the type of the node with which each lane starts: an item of a Map, otherwise a
+// marker.
 func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	switch p.spec.form {
 	case mapForm:
@@ -31,7 +32,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	case parallelForm:
 		return p.spec.children, laneType
 	}
-	for _, b := range p.spec.blocks() { // of a Scoped, only the last lanes are not joined yet
+	for _, b := range p.spec.blocks() { // in a Scoped, only the last group of lanes is not joined yet
 		if b.how == apart {
 			lanes = b.children
 		}
@@ -39,7 +40,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	return lanes, laneType
 }
 
-// made records whether an ashlar leaves a node of a type on the line of first parents, and whether it leaves one anywhere.
+// made says how certain it is that an ashlar leaves a node of a type: on the line of first parents, and anywhere.
 type made struct{ line, all certainty }
 
 type madeKey struct {
@@ -47,7 +48,7 @@ type madeKey struct {
 	name string
 }
 
-// made reports whether a makes nodes of the named type.
+// made returns how certain it is that a leaves a node of the type called name.
 func (v *validator) made(a Ashlar, name string) made {
 	s := a.spec()
 	key := madeKey{s, name}
@@ -133,7 +134,8 @@ func (v *validator) madeByWalk(s *spec, name string) (m made) {
 	return m
 }
 
-// inLane reports whether a lane that starts with start and runs the body lane has nodes of the named type.
+// inLane returns how certain it is that a lane has a node of the type called name. The lane starts with a node of type start and
+// runs the ashlar lane.
 func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	if start != nil && start.Name() == name {
 		return made{surely, surely}
@@ -141,7 +143,7 @@ func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	return v.made(lane, name)
 }
 
-// wantLanes checks that every lane has a node of the type that a lanes query reads.
+// wantLanes checks a query that reads lanes: it must be in a Reduce, and every lane must have a node of type t.
 func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	switch {
@@ -176,8 +178,8 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// mixed rejects a Reduce that reads nodes of several fan-outs as one list, or that reads values of the same lanes as separate
-// lists.
+// mixed adds a finding if a Reduce reads nodes of several fan-outs as one list, or reads two types of nodes from the same lanes
+// as separate lists.
 func (v *validator) mixed(t dag.AnyType) {
 	name := t.Name()
 	if v.closes == nil || dag.Reserved(name) || name == dag.Failure.Name() {
@@ -217,8 +219,8 @@ func (v *validator) mixed(t dag.AnyType) {
 	}
 }
 
-// This file checks matches: the extractor against the latest node, and the
-// branches against the values that the extractor can find.
+// This file checks matches: whether the extractor fits the latest node, and whether the branches fit the values that the
+// extractor can return.
 
 func (v *validator) match(s *spec) {
 	unmet := len(v.unmet)
@@ -233,14 +235,14 @@ func (v *validator) match(s *spec) {
 // maxFields is the maximum number of fields that a message lists.
 const maxFields = 20
 
-// look is a lens with the type that it reaches.
+// look is a lens at a place, with the type of the value that it reads.
 type look struct {
 	at   *place
 	path []string
 	typ  dag.AnyType
 }
 
-// lens checks a lens against the latest node's schema, if known.
+// lens checks that the latest node has the fields in the path of a lens. It does nothing if the node's type is unknown.
 func (v *validator) lens(look look, l latest) {
 	if l.ways != nil && l.ways.loop {
 		l.ways.lenses = append(l.ways.lenses, look)
@@ -277,9 +279,8 @@ func (v *validator) lens(look look, l latest) {
 	}
 }
 
-// branches checks the branches of a match against the schema of its key: every
-// branch must be selected by some value and, if the schema lists its values, every
-// value must select a branch.
+// branches checks the branches of a match against the schema of the key: some value must select each branch and, if the schema
+// lists all values, each value must select a branch.
 func (v *validator) branches(s *spec) {
 	if s.decision == nil { // own has already reported this fault
 		return
@@ -315,7 +316,7 @@ func (v *validator) keySchema(s *spec) *schema.Schema {
 	return nil
 }
 
-// valuesOf returns the closed list of values of a schema as canonical JSON, or nil.
+// valuesOf returns the values that the schema lists, as canonical JSON, or nil if the schema allows other values.
 func valuesOf(key *schema.Schema) []string {
 	values, closed := key.Enum()
 	if !closed {
@@ -332,7 +333,7 @@ func valuesOf(key *schema.Schema) []string {
 	return out
 }
 
-// reachable reports a branch that no value selects.
+// reachable adds a finding for a branch that no value selects.
 func (v *validator) reachable(key *schema.Schema, values []string, branch string) {
 	var why string
 	switch invalid, ok := errors.AsType[*schema.ValidationError](key.Validate(context.Background(), []byte(branch))); {
@@ -352,7 +353,7 @@ func (v *validator) reachable(key *schema.Schema, values []string, branch string
 	v.find(v.here, f, "no value selects the branch %s: %s", branch, why)
 }
 
-// shorten joins values, at most maxFields of them.
+// shorten returns at most maxFields of the values, joined for a message.
 func shorten(values []string) string {
 	if n := len(values) - maxFields; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(values[:maxFields], ", "), n)

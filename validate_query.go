@@ -9,9 +9,9 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// This file checks queries against the types that exist where they are read.
+// This file checks that nodes of the types that queries read exist at the places of the queries.
 
-// reads checks the queries of a body or of a decision.
+// reads checks the queries of s, the spec of a body or a decision.
 func (v *validator) reads(s *spec) {
 	if len(v.pending) > 0 {
 		v.unreduced(fmt.Sprintf("%q", s.name))
@@ -44,12 +44,12 @@ func (v *validator) query(q dag.Query) {
 	}
 }
 
-// noEnd reports whether q is a Since that lacks the type to start after.
+// noEnd reports whether q is a Since query that lacks the type after which it starts.
 func noEnd(q dag.Query) bool {
 	return !q.IsNearest() && !q.IsAll() && !q.IsLanes() && q.After() == nil
 }
 
-// want checks that a node of type t exists where q looks.
+// want checks that a node of type t exists among the nodes that q reads.
 func (v *validator) want(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	d := demand{at: v.here, query: q, typ: t}
@@ -85,7 +85,8 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty returns whether a node exists where the query of d looks. Of the queries checked here, only All looks into lanes.
+// certainty returns how certain it is that a node exists among the nodes that the query of d reads. Of the queries that are
+// checked here, only All reads nodes in lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -100,7 +101,8 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound rechecks the unmet demands, starting at the given index, because the nodes of the previous round now exist.
+// nextRound checks the unmet demands from the given index on again, because in the next round of a loop, the nodes of the
+// previous round exist.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {
@@ -115,8 +117,8 @@ func (v *validator) nextRound(from int) {
 	v.unmet = kept
 }
 
-// late reports findings that are known only at the end of the walk: unmet demands, and queries of types that are
-// written only later.
+// late adds the findings that are known only at the end of the walk: types that no step has written, and queries whose types were
+// written only after the query was checked.
 func (v *validator) late() {
 	for _, d := range v.readings {
 		v.readable(d)
@@ -148,7 +150,7 @@ func (v *validator) suggest(name string) string {
 	return suggest.Closest(name, v.present())
 }
 
-// present ranges over the names of the types that may exist at this point.
+// present returns an iterator over the names of the types of which nodes can exist at this place.
 func (v *validator) present() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, e := range v.entries {
@@ -159,10 +161,10 @@ func (v *validator) present() iter.Seq[string] {
 	}
 }
 
-// latest holds the known facts about the latest node.
+// latest holds what is known about the latest node at a place.
 type latest struct {
 	there certainty
-	lanes bool        // the latest node is in the last lane, whichever that is
+	lanes bool        // the latest node belongs to the last lane of a fan-out
 	typ   dag.AnyType // nil if the type depends on the run or the node comes from the input
 	ways  *ways       // the alternatives, if the latest node depends on the path taken
 }
@@ -175,7 +177,7 @@ type ways struct {
 	lenses []look // lenses into the latest node, checked once the last alternative is known
 }
 
-// oneOf returns the latest node after one of several paths.
+// oneOf returns the facts about the latest node after a run has taken one of several paths.
 func oneOf(of []latest) latest {
 	out := of[0]
 	alike := out.typ != nil
@@ -192,7 +194,7 @@ func oneOf(of []latest) latest {
 	return out
 }
 
-// markRead records that a query reads the latest node l.
+// markRead records that a query reads the latest node, described by l.
 func (v *validator) markRead(l latest) {
 	if l.typ != nil {
 		v.entries[v.id(l.typ.Name())].queried = true
@@ -217,7 +219,7 @@ func (v *validator) wantLatest(optional bool) {
 	}
 }
 
-// wantSome checks that the DAG is not empty.
+// wantSome checks that the DAG has at least one node at this place.
 func (v *validator) wantSome(what string) {
 	switch v.last.there {
 	case never:
@@ -227,7 +229,7 @@ func (v *validator) wantSome(what string) {
 	}
 }
 
-// certainty is whether a node exists when a run reaches a place.
+// certainty says whether a node exists when a run reaches a place: never, on some paths, or always.
 type certainty uint8
 
 const (
@@ -236,12 +238,12 @@ const (
 	surely
 )
 
-// fact records whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
-// look, and anywhere, where All looks too.
+// fact says how certain it is that a node of a type exists at a place: line applies to the line of first parents, which Nearest
+// and Since read, and all applies to the whole DAG, which All reads.
 type fact struct {
 	line, all certainty
 	frame     int32 // the frame that set this fact
-	since     int32 // the order of the place where the node first exists
+	since     int32 // the order of the first place at which a node exists
 }
 
 // entry holds the facts about one type name.
@@ -250,14 +252,14 @@ type entry struct {
 	fact
 	tally
 	written dag.AnyType // the written type; nil if only the input has nodes of the type
-	alike   dag.AnyType // another type with the same schema
+	alike   dag.AnyType // another type with the same name and schema, if known
 	writer  *place      // the first writer; nil for the run itself and the input
 	given   bool        // whether the input has nodes of the type
 	product bool        // whether a leaf produces the type for other steps
 	queried bool        // whether something reads the type
 }
 
-// origin names the source of a type that nothing in the tree writes.
+// origin returns a phrase that names the source of a type that no step writes: the input or the run itself.
 func (e *entry) origin() string {
 	if e.given {
 		return "the input has"
@@ -272,18 +274,18 @@ type tally struct {
 	minAll, maxAll   certainty
 }
 
-// facts is the state of the walk. Paths that exclude each other, or do not see each other, are walked in turn from the same
-// state, each in a frame. When a frame ends, its changes are reverted and kept as gains. Nothing is copied, so the cost of a walk
-// is linear however deeply frames are nested.
+// facts is the state of the walk. Alternative paths and concurrent lanes are walked one after the other from the same state, each
+// in its own frame. When a frame ends, its changes are reverted and stored as gains. The state is never copied, so the cost of a
+// walk is linear in the size of the tree, however deeply frames are nested.
 type facts struct {
 	ids     map[string]int
 	entries []entry
-	trail   []gain // the facts that the open frames have replaced
-	gains   []gain // changes of ended frames that are not joined yet
+	trail   []gain // the previous values of facts that the open frames have changed
+	gains   []gain // the changes of ended frames that are not joined yet
 	frame   int32  // the current frame
 	frames  int32  // the number of frames so far
 	touched []int  // a buffer that add reuses
-	recent  int    // the id of the last lookup
+	recent  int    // the id that the last lookup returned
 	order   int    // the order of the last place
 }
 
@@ -292,7 +294,7 @@ type gain struct {
 	fact
 }
 
-// id returns the index of the entry for the name.
+// id returns the index of the entry for the name. If there is none, it adds one.
 func (f *facts) id(name string) int {
 	if f.recent < len(f.entries) && f.entries[f.recent].name == name {
 		return f.recent // a step usually reads what the previous step wrote
@@ -319,7 +321,7 @@ func (f *facts) set(id int, line, all certainty) {
 	e.fact = fact{line, all, f.frame, since}
 }
 
-// mark is the start of a frame.
+// mark is the state of facts at the start of a frame.
 type mark struct {
 	trail int
 	frame int32
@@ -332,7 +334,7 @@ func (f *facts) begin() mark {
 	return m
 }
 
-// end reverts the changes since the mark and adds them to the gains.
+// end ends a frame: it reverts all changes since the mark and adds them to the gains.
 func (f *facts) end(m mark) {
 	for _, before := range f.trail[m.trail:] {
 		e := &f.entries[before.id]
@@ -342,8 +344,8 @@ func (f *facts) end(m mark) {
 	f.trail, f.frame = f.trail[:m.trail], m.frame
 }
 
-// joinWays continues after several alternative paths, whose gains start at from. Facts that all paths share stay; others become
-// maybe.
+// joinWays sets the state after several alternative paths, whose gains start at index from. A fact that is equal at the end of
+// all paths is kept; any other becomes maybe.
 func (f *facts) joinWays(from, ways int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -356,8 +358,8 @@ func (f *facts) joinWays(from, ways int) {
 	}
 }
 
-// joinLanes continues after a fan-out of which at least survivors lanes survive. The gains of the lanes exist, but not on the
-// line of first parents. A gain is certain if fewer lanes lack it than survive.
+// joinLanes sets the state after a fan-out, at least survivors of whose lanes succeed. The nodes of lanes exist, but not on the
+// line of first parents. A node of a type surely exists if the number of lanes without such nodes is less than survivors.
 func (f *facts) joinLanes(from, lanes, survivors int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -370,7 +372,8 @@ func (f *facts) joinLanes(from, lanes, survivors int) {
 	}
 }
 
-// add removes the gains that start at the given index, tallies them and returns the ids of their types, each once.
+// add removes the gains from the given index on, adds them to the tallies of their types and returns the ids of these types
+// without duplicates.
 func (f *facts) add(from int) []int {
 	f.touched = f.touched[:0]
 	for _, g := range f.gains[from:] {

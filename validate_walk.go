@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Walk declares which children a body runs, and in which order. The validator and
-// package tree use it, since they do not run the body. Its methods return a longer walk:
+// A Walk declares which children a body runs and in which order, because the validator and package tree do not run the body. Each
+// method returns a copy of the walk with one more part:
 //
 //	stone.Walk{}.InOrder(draft).OneOf(short, long).Writes(Verdict)
 //
@@ -40,13 +40,13 @@ var howNames = [...]string{"in-order", "one-of", "perhaps", "repeat", "lanes", "
 // InOrder adds children that run one after the other.
 func (w Walk) InOrder(children ...Ashlar) Walk { return w.add(inOrder, children) }
 
-// OneOf adds children of which exactly one runs.
+// OneOf adds alternatives: exactly one of the children runs.
 func (w Walk) OneOf(children ...Ashlar) Walk { return w.add(exactlyOne, children) }
 
-// Perhaps adds children that run in order, or not at all.
+// Perhaps adds children that either all run in order, or do not run at all.
 func (w Walk) Perhaps(children ...Ashlar) Walk { return w.add(inOrderOrNot, children) }
 
-// Repeat adds children that run in order, once or more often.
+// Repeat adds children that run in order, one or more times.
 func (w Walk) Repeat(children ...Ashlar) Walk { return w.add(again, children) }
 
 // Lanes adds children that run independently of each other, each on the DAG at this
@@ -54,11 +54,11 @@ func (w Walk) Repeat(children ...Ashlar) Walk { return w.add(again, children) }
 // dag.Join.
 func (w Walk) Lanes(children ...Ashlar) Walk { return w.add(apart, children) }
 
-// Reads marks where the body reads its declared queries.
+// Reads adds the point at which the body reads its declared queries.
 func (w Walk) Reads() Walk { return w.with(block{how: reading}) }
 
-// Writes marks where the body itself appends a node of each type, in this order. Later
-// steps can then read them. The nodes of children need no mark.
+// Writes adds the point at which the body itself appends a node of each of the types, in this order, so that later steps can read
+// them. Nodes that children append need not be declared.
 func (w Walk) Writes(types ...dag.AnyType) Walk {
 	if len(types) == 0 {
 		return w
@@ -79,7 +79,7 @@ func (w Walk) hasWrites() bool {
 	return slices.ContainsFunc(w.blocks, func(b block) bool { return b.how == writing })
 }
 
-// writes ranges over the types that the body itself appends.
+// writes returns an iterator over the types of the nodes that the body itself appends.
 func (w Walk) writes() iter.Seq[dag.AnyType] {
 	return func(yield func(dag.AnyType) bool) {
 		for _, b := range w.blocks {
@@ -92,7 +92,7 @@ func (w Walk) writes() iter.Seq[dag.AnyType] {
 	}
 }
 
-// children returns the children of the walk, each once.
+// children returns the children in the walk, without duplicates.
 func (w Walk) children() []Ashlar {
 	var out []Ashlar
 	seen := map[*spec]bool{}
@@ -107,7 +107,7 @@ func (w Walk) children() []Ashlar {
 	return out
 }
 
-// blocks returns the walk of s over its current children.
+// blocks returns the parts of the walk of s, with its current children.
 func (s *spec) blocks() []block {
 	blocks := make([]block, 0, len(s.walk.blocks)+1)
 	reads := false
@@ -125,8 +125,9 @@ func (s *spec) blocks() []block {
 	return blocks
 }
 
-// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a name, "in-order", "one-of", "perhaps",
-// "repeat", "lanes", "reads" or "writes", and its children. For all other ashlars, the sequence is empty.
+// Walk returns an iterator over the parts of the Walk of a Scoped or of a leaf with Children. It yields the name of each part,
+// "in-order", "one-of", "perhaps", "repeat", "lanes", "reads" or "writes", and the part's children. For any other ashlar, the
+// iterator yields nothing.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
 	return func(yield func(string, []Ashlar) bool) {
 		s := a.spec()
@@ -163,7 +164,7 @@ func (v *validator) leaf(s *spec) {
 	v.writes(s.out)
 }
 
-// named reports a type that is missing or has no name, and returns false for it.
+// named reports whether t is a type with a name. If it is not, named adds a finding.
 func (v *validator) named(out dag.AnyType) bool {
 	if out == nil || out.Name() == "" {
 		v.find(v.here, Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType with a name")
@@ -172,8 +173,7 @@ func (v *validator) named(out dag.AnyType) bool {
 	return true
 }
 
-// inside walks the children of a leaf. They see its draft; their own nodes are
-// dropped.
+// inside walks the children of a leaf. They run on the leaf's draft, and their own nodes are dropped.
 func (v *validator) inside(s *spec) {
 	last, gains, rounds, m := v.last, len(v.gains), v.rounds, v.begin()
 	v.rounds = 0 // the nodes of a leaf's children are dropped in each round
@@ -188,7 +188,7 @@ func (v *validator) inside(s *spec) {
 	v.gains, v.last, v.rounds = v.gains[:gains], last, rounds
 }
 
-// byRule walks the children according to the walk of s.
+// byRule walks the children in the order that the Walk of s declares.
 func (v *validator) byRule(s *spec) {
 	for _, b := range s.blocks() {
 		switch b.how {
@@ -230,7 +230,7 @@ func (v *validator) loop(s *spec) {
 	v.reads(s)
 }
 
-// repeat walks a round that runs once or more.
+// repeat walks a round that runs one or more times.
 func (v *validator) repeat(round func()) {
 	first, from := v.last, len(v.unmet)
 	before := &ways{of: []latest{first}, loop: true}
@@ -254,7 +254,7 @@ func (v *validator) repeat(round func()) {
 	}
 }
 
-// either walks several alternatives from the current state and continues with the facts that they share.
+// either walks each alternative from the current state, and then continues with the facts that all of them have in common.
 func (v *validator) either(n int, walk func(i int)) {
 	if n == 0 {
 		return
@@ -301,7 +301,7 @@ func (v *validator) parallel(s *spec) {
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
 
-// mayLose stores a fan-out that can lose lanes without declaring it.
+// mayLose records the current place as a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
 	if s.allLanes && s.quorum > 0 {
 		v.find(v.here, Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) cannot be combined: leave one out", s.quorum)
@@ -314,8 +314,7 @@ func (v *validator) mayLose(s *spec) {
 	}
 }
 
-// silentLosses warns of the fan-outs that may lose lanes, unless a query reads all
-// failures.
+// silentLosses adds a warning for each recorded fan-out that can lose lanes, unless a query reads all failures.
 func (v *validator) silentLosses() {
 	if v.failuresRead {
 		return
@@ -326,7 +325,7 @@ func (v *validator) silentLosses() {
 	}
 }
 
-// reduce walks the body of a Reduce.
+// reduce walks the body of a Reduce with the pending fan-outs that it joins.
 func (v *validator) reduce(s *spec) {
 	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
 		v.find(v.here, Finding{Type: "nothing-to-reduce", Warning: true},
@@ -341,7 +340,7 @@ func (v *validator) reduce(s *spec) {
 	v.closes = outer
 }
 
-// fan walks n lanes that do not see each other. At least survivors of them succeed.
+// fan walks n concurrent lanes, each from the current state. At least survivors of them succeed.
 func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	if n == 0 {
 		return
@@ -365,7 +364,7 @@ func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 
-// rescue walks the body, then heal, which may follow a body that has run only in part.
+// rescue walks the body and then heal, which can run after only a part of the body has run.
 func (v *validator) rescue(s *spec) {
 	from := len(v.gains)
 	v.either(2, func(i int) {

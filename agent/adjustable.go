@@ -6,7 +6,7 @@ import (
 )
 
 // Adjustable returns a constant prompt, like Say, that eval.Improving may revise. The prompt must be the System or the User
-// itself, not a part of it. Its name must be unique in a pipeline.
+// itself, not a part of it. The name must be unique within a pipeline.
 func Adjustable(name, text string) dag.Reader[string] { return adjustable{name, text} }
 
 type adjustable struct{ name, text string }
@@ -23,7 +23,7 @@ func (a adjustable) From(d dag.DAG) (string, error) {
 	return a.text, err
 }
 
-// prompts returns the agent's adjustable prompts by name.
+// prompts returns a map from the names of the agent's adjustable prompts to their texts.
 func (a *agent) prompts() map[string]string {
 	texts := map[string]string{}
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

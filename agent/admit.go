@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input is an agent's input, as Config.Admit sees it.
+// Input is the input of an agent that Config.Admit checks.
 type Input struct {
 	Text     string        `json:"text"` // the text of all messages, separated by blank lines
 	System   string        `json:"system,omitempty"`
@@ -56,10 +56,10 @@ func (r *run) admit(ctx context.Context) error {
 	return failure(reasons.NotAdmitted, &rejected{out.Cause()}, "%s", rejection.Reason)
 }
 
-// rejected is the cause of a failure that another attempt would not change.
+// rejected wraps an error to prevent further attempts, which would fail in the same way.
 type rejected struct{ error }
 
 func (e *rejected) Unwrap() error { return e.error }
 
-// Retryable returns false; see stone.Retry.
+// Retryable returns false, so stone.Retry makes no further attempt.
 func (e *rejected) Retryable() bool { return false }

@@ -22,28 +22,29 @@ const (
 
 // Config configures an agent. The zero Config sends the model an empty prompt once.
 type Config struct {
-	// System is the instruction before the conversation, and User is the first message of the conversation; see [Say] and
-	// [Prompt]. Both are read once, before the first turn, and the agent declares their queries.
+	// System reads the system prompt, and User reads the text of the user's message; see [Say] and [Prompt]. Both are read once,
+	// before the first turn, and the agent declares their queries.
 	System, User dag.Reader[string]
-	// Conversation is the conversation so far: the messages between System and User. Nil means that the conversation starts with
-	// User. See [ConversationOf].
+	// Conversation reads the earlier messages, which are sent between System and User. If it is nil, User is the first message.
+	// See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
-	// Media reads the pictures, sounds and documents that precede the text of User in the first message. It is read once. See
+	// Media reads the pictures, sounds and documents that precede the text of User in the user's message. It is read once. See
 	// [MediaOf].
 	Media dag.Reader[[]*llm.Media]
 	// Use lists the middlewares, outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil means ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns limits the number of turns; 0 means 15. Two kinds of turns do not count: a turn that repairs an answer that did
-	// not fit the schema, and the first three turns after a call that the model wrote as text.
+	// MaxTurns limits the number of turns; 0 means 15. Two kinds of turns do not count: a turn in which the model corrects an
+	// answer that does not fit the schema, and the first three turns after the model has written a tool call as text.
 	MaxTurns int
-	// MaxCalls limits the number of tool calls in a turn; 0 means 128. The model is told that further calls did not run.
+	// MaxCalls limits the number of tool calls in a turn; 0 means 128. Calls beyond the limit do not run, and the model is told
+	// so.
 	MaxCalls int
-	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. If a watcher detects
-	// repetition, the model is called once more, in at most three turns of the agent. If it repeats itself again, the agent fails
-	// with "output-degenerate". If Repetition is nil, the agent watches for a sequence of 1,000 bytes that occurs 64 times, which
-	// no ordinary text contains. An empty Watcher watches nothing.
+	// Repetition returns a new watcher for an answer. It is called once for the answer's text and once for its thinking; see
+	// llm.Guard. If a watcher detects repetition, the model is called once more; this happens in at most three turns of an agent.
+	// If the second answer repeats itself too, the agent fails with "output-degenerate". If Repetition is nil, the agent watches
+	// for a sequence of 1,000 bytes that occurs 64 times, which no ordinary text contains. An empty Watcher watches nothing.
 	Repetition func() *llm.Watcher
 	// Model overrides the model's name.
 	Model string
@@ -57,8 +58,8 @@ type Config struct {
 	// these marks in every turn, except in the first turn of an agent without tools.
 	NoCache bool
 
-	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG, with a latest node of type
-	// [Asked] that contains the prompts and the conversation. If the ashlar fails, the agent fails with "input/rejected" and is
+	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG, whose latest node has the type
+	// [Asked] and contains the prompts and the conversation. If the ashlar fails, the agent fails with "input/rejected" and is
 	// not retried. call.Admit makes such an ashlar from checks of package call:
 	//
 	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
@@ -66,9 +67,10 @@ type Config struct {
 	// Tool results are not part of the input: see the package comment.
 	Admit stone.Ashlar
 
-	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node, which has the produced type
-	// or the draft type of Finalize. If the ashlar fails, the model is told the reason and takes another turn. If the adversary
-	// cannot reach a verdict, because it panicked or could not reach its own model, the agent ends instead.
+	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node. The draft has the type that
+	// the agent produces or, with Finalize, the draft type. If the ashlar fails, the model is told the reason and takes another
+	// turn. If the adversary cannot reach a verdict, because it panicked or could not reach its own model, the agent ends
+	// instead.
 	Adversary stone.Ashlar
 	// Healer runs after a rejection, on the same DAG with the rejection added as a failure node. The model is told the rejection,
 	// followed by the text of the healer's node. A failure of the healer ends the agent.
@@ -85,18 +87,18 @@ type Config struct {
 	Options []stone.LeafOption
 }
 
-// Prompt returns a prompt that fn makes from the value that reader returns, for example the nearest node of a type. To read
-// several values, see dag.Derive2 and dag.Derive3.
+// Prompt returns a reader of a prompt. It calls fn with the value of reader, for example the content of the nearest node of a
+// type, and fn returns the prompt's text. To read several values, see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }
 
-// Say returns a constant prompt.
+// Say returns a reader of the constant prompt text.
 func Say(text string) dag.Reader[string] {
 	return dag.Derive(dag.Nothing, func(struct{}) string { return text })
 }
 
-// Text is the content that an agent produces if it answers freely.
+// Text is the content type of an agent whose model answers in free text.
 type Text struct {
 	Text string `json:"text"`
 }
@@ -171,7 +173,7 @@ type agent struct {
 	cfg     Config // with defaults filled in
 	out     dag.AnyType
 	draft   draft // the type of the model's answer
-	result  draft // the type of the result, which is out
+	result  draft // the type of the result
 	effects []string
 	offered []Tool      // the tools of its middlewares
 	told    []llm.Tool  // the tools as shown to the model
@@ -183,7 +185,8 @@ type agent struct {
 	maxHealing int
 }
 
-// OnlySteps reports whether the agent has no effects beyond its recorded steps. A middleware with a Wrap may have others.
+// OnlySteps reports whether all effects of the agent happen in recorded steps. It returns false if any middleware has a Wrap,
+// which may have effects of its own.
 func (a *agent) OnlySteps() bool {
 	return !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil })
 }
@@ -269,8 +272,8 @@ func effectsOf(use []Middleware) []string {
 	return out
 }
 
-// Rebuild returns the agent with another list of middlewares, or false if the ashlar is not an agent. The agents in its Admit,
-// its adversary, its healer and its tools are rebuilt too. Used with Ashlar.Replace, it exchanges a tool everywhere in a
+// Rebuild returns a copy of the agent a with the middlewares that edit returns, or false if a is not an agent. The agents in its
+// Admit, its adversary, its healer and its tools are rebuilt too. Used with Ashlar.Replace, it exchanges a tool everywhere in a
 // pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
 	old, ok := a.Detail().Value.(*agent)
@@ -302,8 +305,8 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 
 var errNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
-// ConversationOf reads the conversation in the nearest node of type t, which was produced by another agent or, to continue a
-// chat, by the same agent in an earlier run. If there is no such node, the conversation is empty. A client of a published
+// ConversationOf returns a reader of the conversation in the nearest node of type t, which another agent or, in a chat, an
+// earlier run of the same agent has produced. If no node of type t exists, the conversation is empty. A client of a published
 // pipeline cannot supply the node: see [dag.Query.Inner].
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
@@ -318,9 +321,9 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	}, t.Query().Optional().Inner())
 }
 
-// MediaOf reads the pictures, sounds and documents in the nearest node of type t. If there is no such node, there are no media.
-// If a published pipeline has an input of this type, chats, editors, model protocols and other agents put the media of the newest
-// message there.
+// MediaOf returns a reader of the pictures, sounds and documents in the nearest node of type t. If no node of type t exists, the
+// reader returns no media. If a published pipeline has an input of this type, chats, editors, model protocols and other agents
+// put the media of the newest message there.
 func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
 	return dag.Derive(dag.Maybe(t), func(m *[]*llm.Media) []*llm.Media {
 		if m == nil {
@@ -330,7 +333,8 @@ func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
 	})
 }
 
-// Conversation reads the conversation from a node that an agent produced. For any other node, it returns an error.
+// Conversation returns the conversation in the node n, which an agent must have produced. For any other node, it returns an
+// error.
 func Conversation(n *dag.Node) ([]llm.Message, error) {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// AsTool turns an agent, a call or another pipeline into a tool:
+// AsTool returns a middleware that offers the pipeline p, such as an agent or a call, as a tool:
 //
 //	research := agent.New("research", Findings, model, agent.Config{
 //		User: agent.Prompt(Question, func(q QuestionDoc) string { return q.Text }),
@@ -58,8 +58,8 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made reads all nodes of type t that earlier steps have produced, including nodes produced in pipelines used as tools. The list
-// is empty if the model has not called these tools.
+// Made returns a reader of the contents of all nodes of type t that earlier steps have produced, including steps of pipelines
+// used as tools. If no step has produced one, for example because the model has not called the tool, the list is empty.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {
 		if list == nil {
@@ -69,7 +69,7 @@ func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	})
 }
 
-// argumentsOf returns a tool's argument schema.
+// argumentsOf returns the schema of a tool's arguments.
 func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	switch {
 	case p.IsZero():
@@ -98,8 +98,8 @@ type pipeline struct {
 // jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
 
-// CallIn returns the tool call to which ctx, the context of the tool's Run, belongs, so that the call can be shown to a person
-// who decides on it. Outside a tool of an agent, CallIn returns false.
+// CallIn returns the tool call that is running in ctx, the context passed to Tool.Run, so that the call can be shown to the
+// person who decides on it. Outside a tool call, CallIn returns false.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {

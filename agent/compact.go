@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// CompactConfig configures Compact. The zero value leaves out the middle of a conversation that has outgrown three quarters of
-// the model's window.
+// CompactConfig configures Compact. The zero value leaves out the middle of a conversation that exceeds three quarters of the
+// model's window.
 type CompactConfig struct {
 	// MaxTokens limits the size of a turn's request. It is lowered to three quarters of Context.Window, which is also the
 	// default. If the window is unknown, the default is 100,000 until a server rejects a request as too long; from then on, the
@@ -142,8 +142,9 @@ func (cfg CompactConfig) bound(window int) int {
 	return defaultCompactTokens
 }
 
-// middle returns the range of messages to leave out. It is empty if the conversation is short enough, or if nothing can be left
-// out. The message at index q always stays. The first message can be left out if it belongs to an older conversation.
+// middle returns the range [from, to) of messages to leave out. The range is empty if the conversation is short enough, or if
+// nothing can be left out. It never includes the message at index q. The first message can be left out if it belongs to an older
+// conversation.
 func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	length, _ := c.request().Tokens()
 	room := cfg.MaxTokens - length
@@ -189,7 +190,7 @@ func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	return from, to
 }
 
-// share returns the ratio of the number of tokens that the last reply reported to the estimate of that number.
+// share returns the number of tokens that the last reply reported for its request, divided by the estimate for the same request.
 func (c Context) share() float64 {
 	if c.prefix == nil || c.prefix.Messages > len(c.Messages) {
 		return 1
@@ -226,7 +227,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 	return s, err
 }
 
-// ask has the model write a summary.
+// ask asks the model for a summary and returns it.
 func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int, p *payment) (summary, error) {
 	if err := asked.Before(ctx, cfg.Model, req); err != nil {
 		return summary{}, err

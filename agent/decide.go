@@ -2,12 +2,12 @@ package agent
 
 import "slices"
 
-// Action is the action that a recommendation proposes.
+// An Action is what an agent does after a turn.
 type Action string
 
 // The actions.
 const (
-	Continue Action = "continue" // the draft is the result
+	Continue Action = "continue" // end with the draft as the result
 	Loop     Action = "loop"     // take another turn
 	Halt     Action = "halt"     // end with a failure
 )
@@ -16,15 +16,15 @@ const (
 // function.
 type Recommendation struct {
 	Action Action `json:"action"`
-	Source string `json:"source,omitempty"` // the name of the adviser, such as a tool
+	Source string `json:"source,omitempty"` // the name of the tool or middleware that gives the advice
 	Reason string `json:"reason,omitempty"` // for Halt, the reason for the failure
-	Failed bool   `json:"failed,omitempty"` // whether the tool call that led to it failed
+	Failed bool   `json:"failed,omitempty"` // whether it comes from a tool call that failed
 	// Answer is used with Continue. It is a draft that replaces the model's own: text, or JSON of the draft's type. See [Answer].
 	Answer string `json:"answer,omitempty"`
 }
 
-// Answer returns the recommendation of a tool whose call ends the agent. Its draft is the text or, for a type with a schema, the
-// JSON, such as the input of the call:
+// Answer returns a recommendation that ends the agent with the given draft. A tool returns it from Run. The draft is text or, if
+// the draft's type has a schema, JSON, such as the input of the call:
 //
 //	Run: func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 //		return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
@@ -60,7 +60,8 @@ func ToolDirected(_ Context, advice []Recommendation) Recommendation {
 	return Recommendation{Action: Continue}
 }
 
-// ending returns the advice that ends the agent regardless of any other advice, and whether there is one.
+// ending returns the recommendation that ends the agent regardless of all others: the first Halt or, if there is none, the first
+// with an Answer. It returns false if the advice contains neither.
 func ending(advice []Recommendation) (Recommendation, bool) {
 	if halt, ok := first(Halt, advice); ok {
 		return halt, true

@@ -84,8 +84,8 @@
 // An Adversary judges drafts before they are accepted: if it rejects a draft, the reason is added to the conversation, followed
 // by the Healer's text, and the model tries again.
 //
-// Servers that run open models often enforce a response format with a grammar that does not allow tool calls. Make two agents for
-// such servers: an explorer that has the tools and produces Text, followed by a structurer that has no tools and produces the
+// Servers that run open models often enforce a response format with a grammar that does not allow tool calls. For such servers,
+// use two agents: an explorer that has the tools and produces Text, followed by a structurer that has no tools and produces the
 // type; see the example ExplorerAndStructurer. If the server can do both, one agent is cheaper and has only one prompt to tune.
 //
 // # Guardrails

@@ -49,7 +49,7 @@ func draftOf[T any](out dag.Type[T]) draft {
 	return d
 }
 
-// hasType reports whether the keyword type, a name or a list of names, names t.
+// hasType reports whether keyword, the value of a schema's keyword "type", is or contains the name t.
 func hasType(keyword any, t string) bool {
 	list, ok := keyword.([]any)
 	return keyword == t || ok && slices.Contains(list, any(t))
@@ -73,7 +73,7 @@ type misfit struct {
 	failure error
 }
 
-// read makes the draft from an answer.
+// read returns the draft in an answer, or a misfit if the answer is not a valid draft.
 func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	data, wrong := d.form.Read(ctx, r)
 	if wrong == nil && d.free {

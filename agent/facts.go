@@ -26,11 +26,11 @@ func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	return of.model, cfg, true
 }
 
-// Model returns the model of the turns.
+// Model returns the model that the agent calls.
 func (a *agent) Model() llm.Model { return a.model }
 
-// facts ranges over the facts about an agent for people; see tree.Facts. The agent's name, types, effects and judges belong to
-// the leaf.
+// facts returns an iterator over the facts that describe the agent to people; see tree.Facts. The leaf reports the agent's name,
+// types, effects and judges.
 func (a *agent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		var info llm.Info
@@ -100,7 +100,7 @@ func shownPrompt(r dag.Reader[string]) string {
 	return first
 }
 
-// madeOf describes the types that a reader reads.
+// madeOf returns a description of the types that r reads.
 func madeOf(r dag.Querier) string {
 	var reads []string
 	for _, q := range r.Queries() {

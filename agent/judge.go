@@ -14,7 +14,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// noVerdict lists failures that say nothing about the draft: the judge itself is broken, and another turn would not help.
+// noVerdict lists the failure kinds that say nothing about the draft. The judge itself has failed, and another turn would not
+// help.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
 	budget.Kind, reasons.Unpriced, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,

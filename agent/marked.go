@@ -17,7 +17,8 @@ import (
 
 // This file supports policies on marked text; see package internal/marked.
 
-// Acts ranges over the tools and middlewares that add text to the conversation or act on the model's words.
+// Acts calls yield with the name and the effects of each tool or middleware that adds text to the conversation or acts on the
+// model's words.
 func (a *agent) Acts(yield func(name string, effects []string) bool) {
 	for _, m := range a.cfg.Use {
 		if m.Tool != nil && !yield(m.Tool.Name, m.Tool.acts()) || len(m.Effects) > 0 && !yield(m.Name, m.Effects) {
@@ -26,7 +27,7 @@ func (a *agent) Acts(yield func(name string, effects []string) bool) {
 	}
 }
 
-// Hosted reports whether the model's provider runs one of the tools.
+// Hosted reports whether the model's provider runs at least one of the agent's tools.
 func (a *agent) Hosted() bool {
 	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
 }
@@ -67,7 +68,7 @@ func (r *run) opened(ctx context.Context) {
 	r.returned(ctx, r.agent.offered, r.start.Messages)
 }
 
-// returned records the marks of the tool results in messages.
+// returned adds the marks of the tool results in messages to the conversation's marks.
 func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message) {
 	for i := range messages {
 		for _, call := range messages[i].ToolCalls {

@@ -22,10 +22,10 @@ type Context struct {
 	// Messages is the conversation. The messages that the outermost middleware returns become the conversation of the next turn
 	// and, after the last turn, of the node.
 	Messages []llm.Message
-	// Further parts of this turn's request.
+	// System and the following fields belong to this turn's request.
 	System    string
 	Format    *llm.Format
-	Model     string // overrides the model's own name if not empty
+	Model     string // replaces the model's own name if not empty
 	MaxTokens int    // the limit on the length of the answer
 	// Params are the settings of this turn; nil means none. A middleware may pass on other settings but must not modify these.
 	// Initially they are Config.Params; a forced tool choice becomes "auto" after a call.
@@ -36,15 +36,15 @@ type Context struct {
 
 	// Reply is the model's answer, or nil on the way in. It must not be modified.
 	Reply *llm.Reply
-	// Advice lists the recommendations of tools and middlewares, on the way out.
+	// Advice lists the recommendations that tools and middlewares have made in this turn, on the way out.
 	Advice []Recommendation
 
 	models   *models      // the models that the agent calls
 	question *llm.Message // the message that the agent answers; nil if unknown
-	prefix   *llm.Prefix  // what the last reply reported about its request
+	prefix   *llm.Prefix  // the size of the last request, as its reply reported it
 }
 
-// request returns the parts of the turn's request that estimates need.
+// request returns a request with only those parts of the turn's request that are needed to estimate its size.
 func (c Context) request() *llm.Request {
 	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
@@ -57,7 +57,7 @@ type models struct {
 	full   int // the number of tokens of a prompt and an answer that did not fit
 }
 
-// uses counts the usage of a model.
+// uses adds u to the usage of the agent's models.
 func (c Context) uses(u budget.Usage) {
 	if c.models != nil {
 		c.models.usage = c.models.usage.Add(u)
@@ -76,7 +76,7 @@ func (c Context) Window() int {
 	return c.models.window
 }
 
-// Offer returns the context with one more tool, which replaces a tool of the same name.
+// Offer returns a copy of c that also offers the tool t. If c already has a tool of that name, t replaces it.
 func (c Context) Offer(t Tool) Context {
 	tools := make([]Tool, 0, len(c.Tools)+1)
 	for _, other := range c.Tools {
@@ -88,19 +88,19 @@ func (c Context) Offer(t Tool) Context {
 	return c
 }
 
-// Say returns the context with one more message.
+// Say returns a copy of c with m appended to its messages.
 func (c Context) Say(m llm.Message) Context {
 	c.Messages = append(c.Messages[:len(c.Messages):len(c.Messages)], m)
 	return c
 }
 
-// Recommend returns the context with one more recommendation.
+// Recommend returns a copy of c with r appended to its advice.
 func (c Context) Recommend(r Recommendation) Context {
 	c.Advice = append(c.Advice[:len(c.Advice):len(c.Advice)], r)
 	return c
 }
 
-// A Handler runs a turn, or the inner part of it.
+// A Handler runs a turn, or the part of a turn that a middleware wraps.
 type Handler func(context.Context, Context) (Context, error)
 
 // A Middleware wraps a turn of the model. It runs again when a run is resumed, so it must be deterministic and do any other work
@@ -135,7 +135,7 @@ type Tool struct {
 	// Preview returns the text that is shown to a person before the call in place of the arguments, for example a file's diff. If
 	// Preview returns an error, the call fails. If Preview is nil, the arguments are shown.
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
-	// Parallel means that Run may run at the same time as other calls of the turn whose tools are Parallel.
+	// Parallel means that a call of this tool may run at the same time as the turn's other calls of Parallel tools.
 	Parallel bool
 	// Client means that the run's client executes the call, and that Run puts the call to the client as a question. While one
 	// call of a turn is waiting for its answer, the questions for later calls of such tools are asked too, even if the calls
@@ -171,8 +171,8 @@ type Result struct {
 	// Media contains pictures, sounds and documents for the model, at most llm.MaxMedia bytes in total. The model is told about
 	// media that cannot be shown to it. The media of a failed call are not shown.
 	Media []*llm.Media
-	// Meta is kept with the call in the conversation, for people and programs,
-	// under "stone/meta" of the message's metadata.
+	// Meta is data about the call for people and programs. The conversation contains it in the metadata of the result's message,
+	// under "stone/meta".
 	Meta map[string]any
 	// Recommend is the advice of the call; nil recommends another turn.
 	Recommend *Recommendation
@@ -181,5 +181,5 @@ type Result struct {
 // metaKey is the key under which a message's metadata contains the Meta of a tool's result.
 const metaKey = "stone/meta"
 
-// Use makes a middleware that offers a tool.
+// Use returns a middleware that only offers the tool t.
 func Use(t Tool) Middleware { return Middleware{Name: t.Name, Tool: &t} }

@@ -41,7 +41,7 @@ func (a *agent) fingerprint() []byte {
 	}
 	if m, ok := a.model.(llm.Informer); ok {
 		p.Model = m.Info()
-		p.Model.Endpoint = "" // the same model may be served elsewhere
+		p.Model.Endpoint = "" // another endpoint may serve the same model
 	}
 	for _, m := range a.cfg.Use {
 		use := printedUse{Name: m.Name}
@@ -51,13 +51,13 @@ func (a *agent) fingerprint() []byte {
 		p.Use = append(p.Use, use)
 	}
 	data, err := json.Marshal(p)
-	if err != nil { // a schema that is not JSON, which Check reports
+	if err != nil { // the schema is not JSON; Check reports it
 		return fmt.Appendf(nil, "%+v", p)
 	}
 	return data
 }
 
-// instructions returns the constant and the adjustable prompts.
+// instructions returns the texts of the constant and the adjustable prompts.
 func (a *agent) instructions() string {
 	var said []string
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

@@ -40,7 +40,7 @@ func (r *run) reads() Tool {
 	}
 }
 
-// readSchema includes the limits of a read.
+// readSchema is the schema of the arguments of read_result.
 var readSchema = fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["handle"],"properties":{
 "handle":{"type":"string","description":"the handle at the end of the cut result"},
 "offset":{"type":"integer","minimum":0,"description":"the byte at which to start, counted from 0"},
@@ -53,7 +53,7 @@ type reading struct {
 	Search        string
 }
 
-// of returns the part of the text that the model receives.
+// of returns the part of text that the model has requested.
 func (in reading) of(text string) (string, error) {
 	if in.Offset >= len(text) {
 		return "", fmt.Errorf("the result has only %d bytes: offset %d is after its end", len(text), in.Offset)
@@ -78,7 +78,7 @@ func (in reading) of(text string) (string, error) {
 	return fmt.Sprintf("%s\n[bytes %d to %d of %d; %s]", text[from:to], from, to, len(text), end), nil
 }
 
-// found lists the places where the word occurs in the text.
+// found returns a list of the places at which word occurs in text, starting at from, with the surrounding text.
 func found(text string, from int, word string) (string, error) {
 	var b strings.Builder
 	for n := 0; ; n++ {

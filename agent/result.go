@@ -90,8 +90,7 @@ func (j *job) store(h handle, text string) (err error) {
 	return err
 }
 
-// lane returns the DAG on which the call's nodes start. The number of the lane is unique among the
-// agent's calls.
+// lane returns the DAG to which the call adds its nodes. The number of the lane is unique among the agent's calls.
 func (j *job) lane() (dag.DAG, error) {
 	return dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1)
 }
@@ -116,7 +115,7 @@ func handles(messages []llm.Message) (all []handle) {
 	return all[max(0, len(all)-maxHandles):]
 }
 
-// noted returns m with handles added to its metadata.
+// noted returns a copy of m with handles added to its metadata.
 func noted(m llm.Message, of ...handle) (llm.Message, error) {
 	if len(of) == 0 {
 		return m, nil
@@ -133,7 +132,8 @@ func noted(m llm.Message, of ...handle) (llm.Message, error) {
 	return m, nil
 }
 
-// find returns the text of a result kept by this agent or by an agent whose conversation it continues.
+// find returns the text of the kept result with the given handle. This agent, or an agent whose conversation it continues, must
+// have kept it.
 func (r *run) find(name string) (string, error) {
 	var nodes []*dag.Node
 	for _, lane := range r.lanes {

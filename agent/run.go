@@ -25,7 +25,7 @@ import (
 // pausedTurn is the stop reason with which a provider pauses a turn and expects the same messages again.
 const pausedTurn = "pause_turn"
 
-// run is one visit of an agent.
+// run is the state of one run of an agent.
 type run struct {
 	*agent
 	onion
@@ -201,7 +201,7 @@ func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
 	return utf8Only(text), err
 }
 
-// read returns the value of an optional reader.
+// read returns the value that r reads, or the zero value if r is nil.
 func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
 	if r == nil {
 		return v, nil
@@ -209,11 +209,11 @@ func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
 	return r.From(d)
 }
 
-// next is what follows a turn: the end, with the draft, or another turn.
+// next says what follows a turn: either another turn, or the end of the agent with its draft.
 type next struct {
 	done  bool
 	draft any
-	say   []llm.Message // the messages to the model before the next turn
+	say   []llm.Message // the messages to add before the next turn
 }
 
 // decide chooses the next action after a turn.
@@ -276,7 +276,7 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	return next{done: true, draft: v}, nil
 }
 
-// finish makes the node of an accepted draft.
+// finish returns the agent's node for an accepted draft.
 func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n *dag.Node, err error) {
 	if r.cfg.Finalize.run != nil {
 		if v, err = r.cfg.Finalize.run(v); err != nil {
@@ -299,7 +299,7 @@ func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n 
 	return n, nil
 }
 
-// meta returns the agent's usage as node meta.
+// meta returns the meta of the agent's node, which contains its usage.
 func (r *run) meta() map[string]string {
 	meta := map[string]string{"turns": strconv.Itoa(r.turn), terms.Beside: conversationField}
 	if n := r.usage.InputTokens; n > 0 {
@@ -369,7 +369,7 @@ func (e *modelError) Retryable() bool {
 	return !status && !reported && !decided || llm.Retryable(e.error)
 }
 
-// RetryAfter returns the pause that the server requests.
+// RetryAfter returns the time that the server has asked clients to wait before another request.
 func (e *modelError) RetryAfter() time.Duration {
 	if h, ok := errors.AsType[*llm.HTTPError](e.error); ok {
 		return h.RetryAfter
@@ -377,5 +377,5 @@ func (e *modelError) RetryAfter() time.Duration {
 	return 0
 }
 
-// utf8Only replaces invalid UTF-8, which JSON does not permit.
+// utf8Only returns s with invalid UTF-8, which JSON does not permit, replaced.
 func utf8Only(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

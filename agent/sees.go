@@ -27,7 +27,7 @@ func (a *agent) mediaTypes() (types []string) {
 				types = append(types, marked)
 			case i >= 0:
 				types = append(types, samples[i])
-			default: // the schema allows any type
+			default: // the schema does not limit the media types
 				return samples
 			}
 		}

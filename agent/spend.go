@@ -15,7 +15,7 @@ import (
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
-	watch func() *llm.Watcher // makes the watchers; if nil, nothing is watched
+	watch func() *llm.Watcher // returns a new watcher; if nil, answers are not watched
 	spent budget.Usage        // the usage of this request
 	own   bool                // whether the model draws on the account itself
 	again int                 // how often the model was called again because it repeated itself
@@ -32,8 +32,8 @@ func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payme
 	return payment{Draw: draw, own: llm.InfoOf(m).Pays}, err
 }
 
-// ask sends the request, limited by the remaining budget, and passes each delta to hear. It returns the complete answer, or the
-// part received so far and an error.
+// ask sends the request, limited by the remaining budget, and passes each delta to hear. It returns the complete answer or, after
+// an error, the error and the part of the answer received before it.
 func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear func(*llm.Delta)) (reply *llm.Reply, err error) {
 	if err := p.Begin(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	return used
 }
 
-// inTime runs work within the deadline of the account in ctx.
+// inTime calls work with a context that ends at the deadline of ctx's account.
 func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
 	account := budget.From(ctx)
 	if _, limited := account.Deadline(); !limited {
@@ -105,7 +105,7 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 	return v, err
 }
 
-// checkGrant returns the effects that the model needs and the grant lacks. Validate calls it.
+// checkGrant returns a finding if the grant lacks effects that the model needs. Validate calls it.
 func (a *agent) checkGrant(grant []string) []stone.Finding {
 	if m, ok := a.model.(interface {
 		CheckGrant(grant []string) []stone.Finding
@@ -141,7 +141,7 @@ func (a *agent) unpriced(ctx context.Context) []string {
 	return nil
 }
 
-// unfit returns an error if the agent's model cannot answer, as far as the table in ctx shows; see llm.WithTable.
+// unfit returns an error if, according to the table of models in ctx, the agent's model cannot answer; see llm.WithTable.
 func (a *agent) unfit(ctx context.Context) error {
 	if a.model == nil {
 		return nil

@@ -116,7 +116,7 @@ func (o *outcome) advice(tool string) Recommendation {
 	return advice
 }
 
-// find returns the tool with the name, or nil if there is none.
+// find returns the tool with the given name, or nil if tools does not contain it.
 func find(tools []Tool, name string) *Tool {
 	for i := range tools {
 		if tools[i].Name == name {
@@ -131,13 +131,13 @@ func parallel(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Parallel
 }
 
-// byClient reports whether the client executes a call.
+// byClient reports whether the run's client executes a call.
 func byClient(tools []Tool, call llm.ToolCall) bool {
 	t := find(tools, call.Name)
 	return t != nil && t.Client
 }
 
-// together concurrently runs all calls in the range [from, to) that such accepts.
+// together runs, concurrently, all calls in the range [from, to) for which such returns true.
 func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
@@ -188,10 +188,10 @@ type job struct {
 	offered        []Tool
 	start          time.Time
 	done           bool    // whether the call was made now rather than replayed
-	end            dag.DAG // the DAG with the call's nodes; empty if there are none
+	end            dag.DAG // the DAG with the call's nodes; empty if the call added none
 }
 
-// refuse returns the reason why a call does not run, worded for the model, or "" if it can run.
+// refuse returns the reason why a call must not run, as text for the model, or "" if the call can run.
 func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
 	tool, call := j.tool, j.call
 	switch most := r.cfg.MaxCalls; {
@@ -269,8 +269,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool, or tells the model why it did not run. Errors are passed to the model, except when the run ends or a question
-// is waiting for its answer: a resumed run then repeats the call.
+// do runs the tool and sets the call's outcome. If the tool does not run, the outcome tells the model why. Errors are passed to
+// the model, except when the run ends or a question is waiting for its answer: a resumed run then repeats the call.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
@@ -325,8 +325,8 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	return o, nil
 }
 
-// show adds the media of a result. The model is told which media cannot be shown to it and why. They are left out, because a
-// request with them would be rejected.
+// show adds a result's media to the outcome. The outcome tells the model which media cannot be shown and why. They are left out,
+// because a request with them would be rejected.
 func (j *job) show(o *outcome, media []*llm.Media) {
 	size := 0
 	for _, m := range media {

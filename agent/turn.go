@@ -69,8 +69,8 @@ func (o *onion) wrap(ctx context.Context, c *Context, m *Middleware, rest []Midd
 	return err
 }
 
-// offer is like Context.Offer. As long as the tools are in the order of the middlewares, they share one slice, which is made with
-// the agent.
+// offer is like Context.Offer, but avoids a copy of the tools: as long as they are in the order of the middlewares, all contexts
+// share the agent's slice of tools.
 func (o *onion) offer(c *Context, t *Tool) {
 	n := len(c.Tools)
 	if partOf(o.offered, c.Tools) && n < len(o.offered) && o.offered[n].Name == t.Name {
@@ -80,7 +80,7 @@ func (o *onion) offer(c *Context, t *Tool) {
 	*c = c.Offer(*t)
 }
 
-// partOf reports whether all begins with tools.
+// partOf reports whether the slice all begins with the elements of tools.
 func partOf(all, tools []Tool) bool {
 	return len(tools) == 0 || len(all) > 0 && &tools[0] == &all[0]
 }
@@ -123,7 +123,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	return r.dispatch(ctx, c)
 }
 
-// heard adds the reply to the conversation.
+// heard sets c.Reply and appends the reply to the messages of c.
 func (r *run) heard(c *Context, reply *llm.Reply) {
 	c.Reply = reply
 	if in := reply.Usage.InputTokens; in != nil && *in > 0 {
@@ -142,8 +142,8 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 // windowFull is the stop reason of an answer cut off at the end of the model's window.
 const windowFull = "model_context_window_exceeded"
 
-// granted reports a tool with an effect that the agent does not declare, because the run's grant was compared only with the
-// declared effects.
+// granted returns an error if a tool has an effect that the agent does not declare, because only the declared effects have been
+// compared with the run's grant.
 func (r *run) granted(tools []Tool) error {
 	for _, t := range tools {
 		for _, e := range t.Effects {
@@ -171,7 +171,7 @@ func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	return q.reply(c, &rec, err)
 }
 
-// step returns the turn's step name.
+// step returns the name of the step that records the turn.
 func (q *question) step() string { return address.TurnStep(q.turn) }
 
 // reply returns the reply that the step of the turn recorded.
@@ -279,7 +279,7 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	return turnRecord{reply, q.spent}, nil
 }
 
-// toShorten is the part of an error that says what to do about a conversation that is too long.
+// toShorten ends the error for a conversation that is too long. It says what to do.
 const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
 
 // keepable removes arguments that no node can contain or that are too long, so that only the call fails and not the turn, which

@@ -27,15 +27,15 @@ type Question struct {
 	RunID   string         // the id of the run; empty before a run
 	Path    string         // the address of the ashlar; empty before a run
 	Text    string         // the text shown to the person; empty before a run
-	Choices []string       // if not empty, the answer must be one of them; see Blank
-	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
+	Choices []string       // if not empty, the answer must be one of the choices; see Blank
+	Schema  *schema.Schema // if not nil, the answer must be JSON that fits the schema
 	Problem string         // why the previous answer was rejected, or ""
 
-	// Standing lists the choices that also answer all later questions of this Name in the run. A journal can share them among the
-	// runs of a session.
+	// Standing lists the choices that, once given, also answer all later questions with the same Name in the run. A journal can
+	// extend such an answer to all runs of a session.
 	Standing []string
-	// Deadline is how long a run waits for an answer; zero means unlimited. Default is the answer that then applies; an empty
-	// answer cancels the question.
+	// Deadline is how long a run waits for an answer; zero means unlimited. Default is the answer that applies after the
+	// Deadline; if it is empty, the question is cancelled.
 	Deadline time.Duration
 	Default  string
 	// Call is the tool call that the answer approves or refuses, or nil.
@@ -52,8 +52,8 @@ type Call struct {
 	Client  bool            `json:"client,omitempty"`  // whether the run's client executes the call, so that the answer is its result
 }
 
-// Version identifies the Text, Choices, Schema and Call of a question. It is the same in every process. An answer counts only for
-// its version: if a resumed run asks a different version of the question, a journal asks it again.
+// Version returns a digest of the Text, Choices, Schema and Call of the question. It is the same in every process. An answer
+// applies to one version only: if a resumed run asks a different version of the question, a journal asks again.
 func (q *Question) Version() string {
 	parts := append([]string{q.Text}, q.Choices...)
 	if q.Schema != nil {
@@ -72,11 +72,11 @@ func (q *Question) Version() string {
 // versionDigits is the length of a version: 128 bits, in hexadecimal.
 const versionDigits = 32
 
-// Blank returns the text before the blank of a choice that ends in "…". A response may
-// have any text in place of the blank: "no: …" accepts "no: not today".
+// Blank returns the text before the "…" of a choice that ends in "…". It returns false for any other choice. A response may have
+// any text in place of the "…": "no: …" accepts "no: not today".
 func Blank(choice string) (before string, ok bool) { return strings.CutSuffix(choice, "…") }
 
-// Chosen reports whether the response is one of the choices.
+// Chosen reports whether the response matches one of the choices.
 func Chosen(choices []string, response string) bool {
 	return slices.ContainsFunc(choices, func(c string) bool {
 		before, blank := Blank(c)
@@ -105,8 +105,9 @@ func (q *Question) Check(response string) error {
 // A Frontend shows questions to a person and returns the answers. It is not part of the
 // pipeline: the same pipeline runs with a terminal, a web page or a test.
 type Frontend interface {
-	// Ask returns the answer, with its author if known. It must return when ctx is done. Lanes call it from several goroutines at
-	// once. If the answer does not fit the question, Ask is called again, with the Problem. An error is a failure of the step.
+	// Ask shows the question to a person and returns the answer, with its author if known. It must return when ctx is done.
+	// Several goroutines may call it at once. If the answer does not fit the question, Ask is called again, with the Problem. An
+	// error is a failure of the step.
 	//
 	// Ask returns [kind.Waiting], or an error that wraps it, if it has passed the
 	// question on but this process should not wait for the answer. Other lanes
@@ -121,7 +122,8 @@ type Answer struct {
 	Response string // empty if the person cancelled the question
 	// By is the author of the answer, such as "user ada" or "token ops", at most MaxBy bytes long. It is empty if unknown.
 	By string
-	// Given is the time at which this question was answered or, for a standing answer, an earlier question. Zero means now.
+	// Given is the time at which the question was answered. For a standing answer, it is the time of the answer to the earlier
+	// question. Zero means now.
 	Given time.Time
 	// To is the version of the answered question; it is empty if unknown.
 	To string

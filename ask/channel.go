@@ -2,8 +2,8 @@ package ask
 
 import "context"
 
-// A Channel is a Frontend over a Go channel, for the program around a run. Receive questions from the channel in any goroutine,
-// and answer them in any order. The channel's buffer holds questions that have not been received yet.
+// A Channel is a Frontend that sends the questions of a run to the program that started the run. Receive questions from the
+// channel in any goroutine, and answer them in any order. The channel's buffer holds questions that have not been received yet.
 //
 //	questions := make(ask.Channel)
 //	go func() {
@@ -21,7 +21,7 @@ type Asked struct {
 	done   <-chan struct{}
 }
 
-// Answer answers the question. By is the name of the author, if known. Only the first call counts.
+// Answer answers the question. By is the name of the person who answers, or "" if unknown. Later calls have no effect.
 func (a Asked) Answer(response, by string) {
 	select {
 	case a.answer <- Answer{Response: response, By: by}:

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A Bound is the most that a step or a pipeline may cost, in USD, as far as it is known beforehand. It may depend on widths,
-// which are numbers of lanes: 0.02 + 0.31 × each-document. It names the parts that have no bound. The zero Bound costs nothing. A
-// Bound is immutable: its methods return new Bounds.
+// A Bound is an upper limit on the cost of a step or a pipeline, in USD, computed before a run. It may depend on widths, which
+// are numbers of lanes: 0.02 + 0.31 × each-document. It names the parts of the pipeline whose cost is not limited. The zero Bound
+// costs nothing. A Bound is immutable: its methods return new Bounds.
 type Bound struct {
-	sums  []sum // alternatives, of which the most expensive counts; without alternatives, the Bound costs nothing
+	sums  []sum // alternatives; the Bound is the most expensive one, or zero if there are none
 	open  []string
 	parts []Part
 }
@@ -31,11 +31,11 @@ const (
 	maxSums = 16
 )
 
-// A Part is a share of a Bound.
+// A Part is the share of a Bound that one step contributes.
 type Part struct {
 	Path  string
 	Note  string // how the amount is computed
-	Bound Bound  // the bound of this part, which has no parts itself
+	Bound Bound  // the bound of this part; it has no parts itself
 }
 
 // AtMost returns the bound for work that costs at most usd. NaN and infinity mean unbounded.
@@ -49,11 +49,11 @@ func AtMost(usd float64) Bound {
 	return Bound{sums: []sum{{"": usd}}}
 }
 
-// Unbounded returns the bound for work whose cost is not limited. Why is the reason, for people, as in "the price of m is
+// Unbounded returns the bound for work whose cost is not limited. Why is the human-readable reason, as in "the price of m is
 // unknown".
 func Unbounded(why string) Bound { return Bound{open: []string{why}} }
 
-// Add returns the bound for b and the others together.
+// Add returns the sum of b and the other bounds.
 func (b Bound) Add(others ...Bound) Bound {
 	total := Bound{sums: slices.Clone(b.sums), open: slices.Clone(b.open), parts: slices.Clone(b.parts)}
 	for _, o := range others {
@@ -82,13 +82,13 @@ func (b Bound) Add(others ...Bound) Bound {
 	return total
 }
 
-// Or returns the bound for paying either b or o.
+// Or returns the bound for work that costs at most either b or o, whichever is more expensive.
 func (b Bound) Or(o Bound) Bound {
 	both := Bound{open: union(slices.Clone(b.open), o.open)}
 	if both.sums = dearest(slices.Concat(b.sums, o.sums)); len(both.sums) > maxSums {
 		both.sums = merged(both.sums)
 	}
-	counts := func(of Bound) bool { // parts that do not determine the bound are left out
+	counts := func(of Bound) bool { // parts of an alternative that is never the most expensive are left out
 		return len(of.open) > 0 || slices.ContainsFunc(of.sums, func(s sum) bool {
 			return slices.ContainsFunc(both.sums, func(t sum) bool { return maps.Equal(s, t) })
 		})
@@ -102,7 +102,7 @@ func (b Bound) Or(o Bound) Bound {
 	return both
 }
 
-// Times returns the bound for paying b n times.
+// Times returns n times b.
 func (b Bound) Times(n int) Bound {
 	if n <= 0 {
 		return Bound{}
@@ -110,7 +110,7 @@ func (b Bound) Times(n int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) { return at, usd * float64(n) })
 }
 
-// Over returns the bound for paying b in each lane of a fan-out with an unknown number of lanes, which width names. If several
+// Over returns b times the number of lanes of a fan-out. The number is unknown, and width is its name in the result. If several
 // fan-outs have the same name, the name stands for the widest of them.
 func (b Bound) Over(width string) Bound {
 	width = strings.ReplaceAll(width, product, " x ")
@@ -121,7 +121,7 @@ func (b Bound) Over(width string) Bound {
 	})
 }
 
-// At returns the bound with the named widths replaced with numbers.
+// At returns b with the given numbers in place of the named widths.
 func (b Bound) At(widths map[string]int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) {
 		var left []string
@@ -143,7 +143,7 @@ func factors(at string) []string {
 	return strings.Split(at, product)
 }
 
-// each returns the bound with all amounts replaced, including the amounts of its parts.
+// each returns b with every amount, including the amounts of its parts, replaced by the result of calling the function with it.
 func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound {
 	out := Bound{open: b.open, parts: slices.Clone(b.parts)}
 	for _, s := range b.sums {
@@ -162,7 +162,7 @@ func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound
 	return out
 }
 
-// dearest omits sums that can never exceed another sum.
+// dearest returns the sums without those that can never exceed another sum.
 func dearest(sums []sum) (left []sum) {
 	for i, s := range sums {
 		if len(s) > 0 && !slices.ContainsFunc(left, s.within) && !slices.ContainsFunc(sums[i+1:], func(t sum) bool { return s.within(t) && !t.within(s) }) {
@@ -182,7 +182,7 @@ func (s sum) within(t sum) bool {
 	return true
 }
 
-// merged returns one sum that is at least as high as each of the given sums.
+// merged returns a sum that is at least as high as every one of the given sums.
 func merged(sums []sum) []sum {
 	all := sum{}
 	for _, s := range sums {
@@ -202,7 +202,7 @@ func union(a, b []string) []string {
 	return a
 }
 
-// Noted returns b as a single part. In sets its path.
+// Noted returns b as a bound with a single part, described by the given note. In sets the part's path.
 func (b Bound) Noted(note string) Bound {
 	if b.Free() {
 		return b
@@ -211,7 +211,7 @@ func (b Bound) Noted(note string) Bound {
 	return b
 }
 
-// In returns b as the cost of the step at a path: it sets the path of parts that have no path.
+// In returns b as the bound of the step at the given path: parts of b without a path get this path.
 func (b Bound) In(path string) Bound {
 	if len(b.parts) == 0 {
 		b = b.Noted("")
@@ -226,10 +226,10 @@ func (b Bound) In(path string) Bound {
 	return b
 }
 
-// Free reports whether b costs nothing.
+// Free reports whether b is zero, so that the work costs nothing.
 func (b Bound) Free() bool { return len(b.sums)+len(b.open) == 0 }
 
-// USD returns the bound as an amount. It returns false if b depends on widths or has unbounded parts.
+// USD returns b as an amount in USD. It returns false if b depends on widths or has unbounded parts.
 func (b Bound) USD() (usd float64, known bool) {
 	for _, s := range b.sums {
 		if _, constant := s[""]; !constant || len(s) > 1 {
@@ -240,14 +240,14 @@ func (b Bound) USD() (usd float64, known bool) {
 	return usd, len(b.open) == 0
 }
 
-// Open names the unbounded parts.
+// Open returns the reasons why parts of b are unbounded.
 func (b Bound) Open() []string { return slices.Clone(b.open) }
 
-// Parts returns the parts that cost something, in the order of the pipeline. The sum of the parts may exceed b if only one of
-// several steps runs.
+// Parts returns the parts of b that cost something, in the order of the pipeline. The sum of the parts may exceed b if only one
+// of several steps runs.
 func (b Bound) Parts() []Part { return slices.Clone(b.parts) }
 
-// String formats the bound, rounded up, without the unbounded parts.
+// String formats b, with amounts rounded up and without the unbounded parts.
 func (b Bound) String() string {
 	texts := []string{}
 	for _, s := range b.sums {
@@ -270,7 +270,7 @@ func (b Bound) String() string {
 	return "max(" + strings.Join(texts, ", ") + ")"
 }
 
-// shown rounds an amount up: to cents, or below ten cents to two significant digits.
+// shown returns an amount as text, rounded up to cents or, below ten cents, to two significant digits.
 func shown(usd float64) string {
 	digits := 2
 	if usd < 0.1 {
@@ -284,8 +284,8 @@ func shown(usd float64) string {
 	return text
 }
 
-// Fits returns nil if b stays within a limit in USD. Otherwise, the error names the first unbounded part or, if every part has a
-// bound, the sum and its most expensive part.
+// Fits returns nil if b does not exceed a limit in USD. Otherwise, the error names the first unbounded part or, if every part has
+// a bound, the sum and its most expensive part.
 func (b Bound) Fits(limit float64) error {
 	limit = max(limit, 0)
 	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {
@@ -303,7 +303,7 @@ func (b Bound) Fits(limit float64) error {
 	return errors.New(text)
 }
 
-// weight returns a number for comparing bounds in messages. Each width counts as ten lanes.
+// weight returns an estimate of b, which orders bounds in messages. It assumes ten lanes for each width.
 func (b Bound) weight() (most float64) {
 	for _, s := range b.sums {
 		usd := 0.0

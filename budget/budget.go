@@ -8,17 +8,17 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits limit spending. Nil means unlimited, and 0 or less means that nothing may be spent: new(2.0) means two dollars, and
-// new(0.0) means none. In JSON, the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
-// unlimited.
+// Limits limits the spending of an Account. A nil field means unlimited, and 0 or less means that nothing may be spent: new(2.0)
+// means two dollars, and new(0.0) means none. In JSON, the members are max-roundtrips, max-tokens, max-usd and latency-ms; a
+// missing member means unlimited.
 type Limits struct {
-	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities and turns of agents
+	Roundtrips *int           `json:"max-roundtrips,omitempty"` // the number of invocations of capabilities and of turns of agents
 	Tokens     *int           `json:"max-tokens,omitempty"`     // input and output tokens
 	USD        *float64       `json:"max-usd,omitempty"`
-	Latency    *time.Duration `json:"-"` // counted from the opening of the account
+	Latency    *time.Duration `json:"-"` // the time since the account was opened
 }
 
-// An Amount has been spent or is to be spent. Negative fields count as zero.
+// An Amount is what has been or will be spent: round trips, tokens and money. Negative fields count as zero.
 type Amount struct {
 	Roundtrips int     `json:"roundtrips,omitempty"`
 	Tokens     int     `json:"tokens,omitempty"`
@@ -37,20 +37,20 @@ func (m Amount) Times(n int) Amount {
 	return Amount{times(m.Roundtrips, n), times(m.Tokens, n), m.USD * float64(n)}
 }
 
-// An Account records spending under its limits and the limits of the accounts above it.
-// Several goroutines may use it at once. A nil account is unlimited and records nothing.
+// An Account records spending, and rejects spending that would exceed its limits or the limits of an account above it. Several
+// goroutines may use it at once. A nil account is unlimited and records nothing.
 type Account struct {
 	above *Account
 	*tree
 	limits Limits
 	opened time.Time
 	spent  Amount
-	held   Possible // the part of spent whose cost is unknown
+	held   Possible // the part of spent that is only estimated
 	used   Usage
-	since  bool               // whether used includes the usage recorded by earlier processes; see Under
+	since  bool               // whether used also counts the usage recorded by earlier processes; see Under
 	open   int                // the number of unsettled estimates
 	run    bool               // whether the account was made by Run
-	below  func(string) Usage // for an account made by Run; see Earlier
+	below  func(string) Usage // Earlier.Below, for an account made by Run
 	runs   map[string]bill    // the bills of resumable runs, by id
 }
 
@@ -62,16 +62,15 @@ type tree struct {
 	waiting int           // the number of waiting draws
 }
 
-// New opens an account. Its limit on time is counted from now.
+// New returns a new account with the given limits. The limit on time is counted from now.
 func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
 
-// whole reports whether the account belongs to a whole run.
+// whole reports whether the account belongs to a whole run rather than to a part of it.
 func (a *Account) whole() bool { return a.above == nil }
 
-// Sub opens an account under this one, with limits of its own. Its limit on time is counted from now. On a nil account, Sub is
-// like New.
+// Sub returns a new account under a, with limits of its own. Its limit on time is counted from now. If a is nil, Sub is like New.
 func (a *Account) Sub(l Limits) *Account {
 	sub := New(l)
 	if a != nil {
@@ -82,12 +81,12 @@ func (a *Account) Sub(l Limits) *Account {
 
 type key struct{}
 
-// With returns a context in which calls and agents draw on the account.
+// With returns a copy of ctx in which calls and agents draw on the account a.
 func With(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, key{}, a)
 }
 
-// From returns the account of the context, or nil, which is unlimited.
+// From returns the account in ctx. If there is none, it returns nil, which is an unlimited account.
 func From(ctx context.Context) *Account {
 	a, _ := ctx.Value(key{}).(*Account)
 	return a
@@ -103,8 +102,8 @@ func (a *Account) Spent() Amount {
 	return a.spent
 }
 
-// Used returns the known usage of the draws on this account and the accounts under it,
-// including draws that a resumed run has recorded.
+// Used returns the known usage of the draws on this account and the accounts under it. In a resumed run, it includes draws for
+// steps whose results are recorded.
 func (a *Account) Used() Usage {
 	if a == nil {
 		return Usage{}
@@ -114,7 +113,8 @@ func (a *Account) Used() Usage {
 	return a.used
 }
 
-// use adds u to the usage. Accounts that Under opened already include recorded usage.
+// use adds u to the usage of the account and the accounts above it. Accounts that Under has opened already include recorded
+// usage.
 func (a *Account) use(u Usage, recorded bool) {
 	if a == nil {
 		return
@@ -128,8 +128,8 @@ func (a *Account) use(u Usage, recorded bool) {
 	}
 }
 
-// Under opens an account under this one for the steps below a path. In a resumed run, its Used starts with the usage of these
-// steps in earlier processes, including attempts without a result and steps that are replayed as a whole.
+// Under returns a new account under a for the steps below a path. In a resumed run, its Used starts with the usage of these steps
+// in earlier processes, including attempts without a result and steps that are replayed as a whole.
 func (a *Account) Under(path string) *Account {
 	sub := a.Sub(Limits{})
 	if run := a.OfRun(); run != nil && run.below != nil {
@@ -138,11 +138,11 @@ func (a *Account) Under(path string) *Account {
 	return sub
 }
 
-// Left returns the remaining budget: for each limit, the least that is left on this account and the accounts above it, but never
-// less than 0.
+// Left returns the remaining budget: for each limit, the smallest amount left on this account or any account above it, but at
+// least 0.
 func (a *Account) Left() Limits { return a.left(Amount{}) }
 
-// left is like Left, but as if the amount back had been returned to the account.
+// left returns what Left would return if the amount back were first returned to the account.
 func (a *Account) left(back Amount) Limits {
 	if a == nil {
 		return Limits{}
@@ -152,7 +152,7 @@ func (a *Account) left(back Amount) Limits {
 	return a.rest(back)
 }
 
-// rest is like left, for callers that have locked the tree.
+// rest is like left, but the caller must have locked the tree.
 func (a *Account) rest(back Amount) (left Limits) {
 	for ; a != nil; a = a.above {
 		limits := a.limits
@@ -166,7 +166,7 @@ func (a *Account) rest(back Amount) (left Limits) {
 	return left
 }
 
-// least returns what is left of limit after spent, or left if that is less.
+// least returns the smaller of left and limit minus spent, where nil means unlimited.
 func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	if limit == nil {
 		return left

@@ -9,12 +9,12 @@
 // a step with a fixed cost.
 //
 // A step that a journal records draws with a [Draw], so a recorded result is not paid for again when a run is resumed. The
-// account of a resumed run is charged with the run's cost so far in all processes; see [Account.Run].
+// account of a resumed run starts with the amount that the run has spent in earlier processes; see [Account.Run].
 //
-// Reservations count as spent, so concurrent requests together exceed a limit by at most one estimate. A draw that is blocked
-// only by the open estimates of other draws waits until these are settled. An attempt whose process died is charged an estimate
-// based on the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects models whose [Price]
-// is unknown.
+// Reservations count as spent, so concurrent requests together exceed a limit by at most one estimate. A draw waits if only the
+// open estimates of other draws prevent it, until these are settled. An attempt whose process died is charged an estimate based
+// on the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects models whose [Price] is
+// unknown.
 //
 // # For packages that provide steps
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Draw pays for a recorded step: a stone.Step that costs something. A recorded result costs nothing more, so a resumed run
-// spends as much as an uninterrupted run.
+// A Draw pays for a stone.Step that costs something. A recorded result costs nothing more, so a resumed run spends as much as an
+// uninterrupted run.
 //
 //	draw, err := account.Draw(ctx, stone.In(ctx), "ask", budget.Fixed(budget.Amount{Roundtrips: 1}))
 //	if err != nil {
@@ -28,11 +28,11 @@ type Draw struct {
 	account  *Account
 	quote    Quote
 	outputs  *outputs
-	class    string // the class of the step, for outputs
-	lost     Amount // the amount that counts if the step starts and its cost remains unknown
+	class    string // the class of similar steps to which the step belongs; see outputs
+	lost     Amount // the amount to charge if the step starts and its cost remains unknown
 	reserved *reservation
 	known    bool // whether the result is recorded, so that nothing was reserved
-	before   bool // whether the result was recorded before this process
+	before   bool // whether an earlier process recorded the result
 	repeated bool // whether this process has already charged the result; see Body
 	live     bool
 	ended    bool
@@ -42,14 +42,16 @@ type Draw struct {
 type Body interface {
 	// Path returns the address of the body.
 	Path() string
-	// Recorded reports whether the run has the result of the named step from an earlier process, or from a worker. Repeated
-	// reports whether an earlier attempt at the body in this process produced the result and charged the account.
+	// Recorded reports whether the run already has the result of the named step. If recorded is true, an earlier process or a
+	// worker has produced the result. If repeated is true, an earlier attempt at the body in this process has produced the result
+	// and charged the account.
 	Recorded(step string) (recorded, repeated bool)
 }
 
-// Draw reserves the cost of the named step of a body. It reserves nothing if the result of the step is recorded. If the open
-// estimates of other draws leave too little, Draw waits until they are settled, unless ctx belongs to a step that itself has an
-// open estimate. The error is an *ExhaustedError, an *UnpricedError or ctx's cause.
+// Draw reserves the estimated cost of the named step of body and returns the Draw that pays for the step. If the result of the
+// step is recorded, Draw reserves nothing. If the open estimates of other draws leave too little, Draw waits until they are
+// settled, unless ctx belongs to a step that itself has an open estimate. The error is an *ExhaustedError, an *UnpricedError or
+// ctx's cause.
 func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Draw, error) {
 	d := &Draw{account: a, quote: q, outputs: outputsIn(ctx), lost: q.Most.sane()}
 	if d.outputs != nil && q.Output > 0 {
@@ -65,8 +67,9 @@ func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Dra
 	return d, nil
 }
 
-// Context returns the context for the step. It declares the cost of the step, estimated from the outputs of similar steps in the
-// run. A journal records this cost with each attempt and assumes it for attempts without a result.
+// Context returns a copy of ctx to be passed to the step. It declares the estimated cost of the step, which is based on the
+// outputs of similar steps in the run. A journal records the estimate with each attempt and charges it for attempts without a
+// result.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if !d.known {
 		d.lost = d.outputs.expected(d.class, d.quote)
@@ -88,12 +91,12 @@ func (d *Draw) Begin() (err error) {
 	return err
 }
 
-// Estimate returns the estimated usage of the step, for a step that has started and whose usage is unknown.
+// Estimate returns the estimated usage of the step. Use it for a step that has started but whose usage is unknown.
 func (d *Draw) Estimate() Usage {
 	return Usage{OutputTokens: d.lost.Tokens, USD: d.lost.USD, Estimated: true}
 }
 
-// Left returns the remaining budget for the step, including its reservation.
+// Left returns the remaining budget of the account plus the amount reserved for the step.
 func (d *Draw) Left() Limits {
 	took := Amount{}
 	if d.reserved != nil {
@@ -126,8 +129,8 @@ func (d *Draw) End(used Usage) {
 // Live reports whether the work of the step has started in this process.
 func (d *Draw) Live() bool { return d.live }
 
-// Close must be called last. If End was not called, Close cancels the reservation of a step that did not start, and otherwise
-// charges the declared cost.
+// Close must be called last. If End has not been called, Close cancels the reservation of a step that has not started, and
+// charges the estimated cost of a step that has.
 func (d *Draw) Close() {
 	switch {
 	case d == nil || d.ended:
@@ -138,8 +141,9 @@ func (d *Draw) Close() {
 	}
 }
 
-// Costly returns err with the usage spent before the error occurred. A failed attempt counts like any other, because even an
-// empty or malformed answer was paid for. The zero usage means that nothing was spent. If err is nil, Costly returns nil.
+// Costly returns an error that wraps err and contains the usage spent before the error occurred. A failed attempt counts like any
+// other, because even an empty or malformed answer was paid for. The zero usage means that nothing was spent. If err is nil,
+// Costly returns nil.
 func Costly(err error, u Usage) error {
 	if err == nil {
 		return err
@@ -147,7 +151,7 @@ func Costly(err error, u Usage) error {
 	return &costlyError{err, u.Meta()}
 }
 
-// Meta returns the usage in the form in which Costly adds it to the meta, for errors that have their own method FailureMeta.
+// Meta returns failure meta that contains the usage u. Errors with their own method FailureMeta use it in place of Costly.
 func (u Usage) Meta() string {
 	raw, err := json.Marshal(u.Sane())
 	if err != nil {
@@ -156,7 +160,7 @@ func (u Usage) Meta() string {
 	return string(raw)
 }
 
-// CostOf returns the usage in the meta of err, and whether there is one.
+// CostOf returns the usage in the failure meta of err. It returns false if the meta contains no usage.
 func CostOf(err error) (Usage, bool) {
 	var u Usage
 	text, ok := fault.Meta(err)[terms.UsageNote]
@@ -171,7 +175,7 @@ type costlyError struct {
 
 func (e *costlyError) Unwrap() error { return e.error }
 
-// FailureMeta adds the cost to the failure's meta.
+// FailureMeta returns failure meta that contains the usage.
 func (e *costlyError) FailureMeta() map[string]string {
 	return map[string]string{terms.UsageNote: e.note}
 }

@@ -10,27 +10,27 @@ import (
 // Kind is the failure kind of a step that its budget cannot pay for.
 const Kind = "budget/exhausted"
 
-// An ExhaustedError reports that an account cannot pay. Spent, Held, Max and Enough are in the unit of the limit. They are zero
-// if unknown, as for a limit on time.
+// An ExhaustedError reports that an account cannot pay for a step. Spent, Held, Max and Enough are in the unit of the limit. They
+// are zero if unknown, as for a limit on time.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
 	Part  bool   // whether the account covers only part of the run; see [Account.Sub]
 
-	Spent float64 // the known spending and the reservations of running steps
+	Spent float64 // the known spending plus the reservations of running steps
 	// Held is the sum of the estimates of lost attempts, which have started but have no known cost. For a Shared budget, it is
 	// the sum of the estimates of steps in flight.
 	Held float64
 	Lost int     // the number of lost attempts
 	Max  float64 // the limit
-	// Shared is the exhausted budget of several runs, or nil for the account of one run. Needs is the estimated cost of the
-	// rejected step.
+	// Shared is the exhausted Shared budget, or nil if the account of a single run is exhausted. Needs is the estimated cost of
+	// the rejected step.
 	Shared *Balance
 	Needs  float64
 	// Enough is a limit that would suffice for the rejected step and the lost attempts. It is zero for a Shared budget.
 	Enough float64
 }
 
-// Error states the spending and a limit that would suffice.
+// Error returns a message that states the spending and, if known, a limit that would suffice.
 func (e *ExhaustedError) Error() string {
 	if e.Shared != nil {
 		return e.shared()
@@ -55,7 +55,7 @@ func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("%s: set %s to at least %s", text, e.Limit, e.exact(e.Enough))
 }
 
-// amount prints a rounded amount in the unit of the limit.
+// amount returns a rounded amount as text, in the unit of the limit.
 func (e *ExhaustedError) amount(n float64) string {
 	if text := money.USD(n, false); e.Limit == "max-usd" && text != "" {
 		return text
@@ -73,11 +73,11 @@ func (e *ExhaustedError) exact(n float64) string {
 // FailureKind returns Kind.
 func (e *ExhaustedError) FailureKind() string { return Kind }
 
-// EndsRun reports whether the account belongs to the whole run. If so, a fan-out does not drop a lane because of this error:
-// without a Rescue, the run ends and can be resumed.
+// EndsRun reports whether the account belongs to the whole run. If so, a fan-out does not drop the lane with this error: the run
+// fails, unless a Rescue handles the error, and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
-// Retryable returns false, because the account would not change before another attempt.
+// Retryable returns false, because another attempt could not be paid for either.
 func (e *ExhaustedError) Retryable() bool { return false }
 
 // exhausted returns the error for a step that the account cannot pay for.
@@ -106,7 +106,8 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	return e
 }
 
-// hold records that an amount was taken for an attempt whose cost is unknown. The tree must be locked.
+// hold adds an attempt with the declared cost, whose actual cost is unknown, to the account and the accounts above it. The tree
+// must be locked.
 func (a *Account) hold(declared Amount) {
 	for ; a != nil; a = a.above {
 		a.held = a.held.Start(declared)

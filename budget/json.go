@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MarshalJSON writes the limits that are set. Negative limits are written as 0.
+// MarshalJSON returns an object with the limits that are not nil. Negative limits are written as 0.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	if l.Roundtrips != nil {
@@ -28,7 +28,8 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON. It rejects unknown members: a misspelt limit would limit nothing.
+// UnmarshalJSON reads an object in the form that MarshalJSON writes. It rejects unknown members, because a misspelt limit would
+// limit nothing.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in struct {
 		Roundtrips *int         `json:"max-roundtrips"`
@@ -59,7 +60,7 @@ func milliseconds(d time.Duration) json.Number {
 	return json.Number(whole)
 }
 
-// duration returns the duration of a number of milliseconds.
+// duration converts a number of milliseconds, given as text, to a time.Duration.
 func duration(ms string) (time.Duration, error) {
 	d, err := time.ParseDuration(ms + "ms")
 	if err == nil {

@@ -7,28 +7,29 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Quote is the estimated cost of a step before it starts.
+// A Quote is the cost of a step, estimated before the step starts.
 type Quote struct {
 	Least Amount `json:"least,omitzero"`
 	Most  Amount `json:"most,omitzero"`
-	// Output is the number of output tokens included in Most, and USDPerOutput is the price of each. Both are zero if the cost
-	// does not depend on the output.
+	// Output is the number of output tokens included in Most, and USDPerOutput is the price of one output token. Both are zero if
+	// the cost does not depend on the output.
 	Output       int     `json:"output,omitempty"`
 	USDPerOutput float64 `json:"usd-per-output,omitempty"`
-	// Unpriced names a model whose price is unknown. An account that limits money rejects such a step.
+	// Unpriced is the name of a model whose price is unknown, or "". An account that limits money rejects the step if a model is
+	// named.
 	Unpriced string `json:"unpriced,omitempty"`
 
-	returns bool // whether a part of Most may be returned
+	returns bool // whether the unused part of Most is returned to the account
 }
 
-// Fixed returns the quote for a step with a fixed cost.
+// Fixed returns the quote for a step that costs exactly the given amount.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
-// Reserved returns the quote for a step that may spend up to an amount, all of which must be available. Other steps wait for the
-// part that is not used.
+// Reserved returns the quote for a step that may spend up to the given amount. The whole amount must be available before the step
+// starts. Other steps can wait for the unused part to be returned.
 func Reserved(a Amount) Quote { return Quote{Least: a, Most: a, returns: true} }
 
-// estimate reports whether the step may cost less than its reservation.
+// estimate reports whether the step may cost less than the reserved amount.
 func (q Quote) estimate() bool { return q.returns || q.Least.sane() != q.Most.sane() }
 
 // An UnpricedError reports that an account limits money but the price of a model is unknown.
@@ -37,7 +38,7 @@ type UnpricedError struct {
 	Part  bool // see ExhaustedError.Part
 }
 
-// Error names the model and says what to do.
+// Error returns a message that names the model and says what to do.
 func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("budget over USD needs a price for model %q: add it to :models in .stone/stone.edn, or wrap the model in llm.Priced", e.Model)
 }
@@ -51,7 +52,7 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
 
-// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price is the price of a free model.
+// A Price is what a model costs, in USD per million tokens and per 1,000 searches. With the zero Price, the model is free.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
@@ -61,13 +62,13 @@ type Price struct {
 	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // the price of web searches by the provider
 }
 
-// Hour returns the price for requests whose cache writes are kept for an hour.
+// Hour returns a copy of p for requests whose cache writes are kept for an hour: its CacheWrite is p's CacheHour.
 func (p Price) Hour() Price {
 	p.CacheWrite = cmp.Or(p.CacheHour, p.CacheWrite, p.In)
 	return p
 }
 
-// Of returns the cost of the usage's tokens in USD. It does not include searches.
+// Of returns the cost of the tokens in u, in USD, without the cost of searches.
 func (p Price) Of(u Usage) float64 {
 	u = u.Sane()
 	read := min(u.CacheReadTokens, u.InputTokens)

@@ -18,8 +18,8 @@ type reservation struct {
 	once     sync.Once
 }
 
-// Affords returns nil if the account and all accounts above it can pay the amount now, and otherwise an *ExhaustedError. Affords
-// itself takes nothing from the accounts.
+// Affords returns nil if the account and all accounts above it can pay the amount now; otherwise, it returns an *ExhaustedError.
+// It takes nothing from the accounts.
 func (a *Account) Affords(amount Amount) error {
 	if a == nil {
 		return nil
@@ -32,8 +32,8 @@ func (a *Account) Affords(amount Amount) error {
 	return nil
 }
 
-// reserve takes the most that a step may cost. The account must have at least the minimum cost left or, while other estimates are
-// open, the maximum cost. All running steps together therefore overdraw the account by at most one estimate.
+// reserve takes the maximum cost of a step from the account. The account must have at least the minimum cost left or, while other
+// estimates are open, the maximum cost. All running steps together therefore overdraw the account by at most one estimate.
 func (a *Account) reserve(q Quote) (*reservation, error) {
 	if a == nil {
 		return nil, nil
@@ -75,8 +75,8 @@ func (a *Account) waits(more int) {
 	a.waiting += more
 }
 
-// Waiting returns how many draws, on the account and on all accounts that share its limits, are waiting for others' estimates to
-// be settled. For a nil account, it returns 0.
+// Waiting returns the number of draws that are waiting for the estimates of other draws to be settled, on this account and on all
+// accounts that share its limits. If the account is nil, it returns 0.
 func (a *Account) Waiting() int {
 	if a == nil {
 		return 0
@@ -86,8 +86,8 @@ func (a *Account) Waiting() int {
 	return a.waiting
 }
 
-// try calls take or returns a refusal. If settling an estimate may change the refusal, try also returns a channel that is closed
-// when an estimate is settled.
+// try calls take if the account can pay; otherwise, it returns a refusal. If the account could pay after other estimates are
+// settled, try also returns a channel, which is closed when the next estimate is settled.
 func (a *Account) try(q Quote, take func()) (settled <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,14 +113,15 @@ func (a *Account) grant(q Quote) *reservation {
 	return r
 }
 
-// A refusal is the reason for denying an amount. It is final if settling estimates cannot change it.
+// A refusal is the reason why an account does not pay an amount. It is final if the account would not pay after other estimates
+// are settled either.
 type refusal struct {
 	err   error
 	final bool
 }
 
-// refused returns the reason why an amount is denied, or nil. A refusal is final if there are no open estimates, or if the limit
-// is on time or round trips, because settling an estimate returns neither.
+// refused returns the reason why the account does not pay an amount, or nil if it pays. The refusal is final if there are no open
+// estimates, or if the limit is on time or round trips, because settling an estimate returns neither.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -144,7 +145,7 @@ func (a *Account) refused(q Quote) (r *refusal) {
 	return r
 }
 
-// exceeded names the limit that taking the amount would exceed, or returns "".
+// exceeded returns the name of the limit that the amount would exceed, or "" if it would exceed none.
 func (a *Account) exceeded(amount Amount, now time.Time) string {
 	l, s := a.limits, a.spent
 	switch {
@@ -181,7 +182,7 @@ func (r *reservation) settle(spent Amount) {
 	})
 }
 
-// cancel returns the whole amount to the account, because nothing was started.
+// cancel returns the whole amount to the account. Use it for a step that has not started.
 func (r *reservation) cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
 // lose replaces the reserved amount with the declared cost of an attempt whose cost is unknown.
@@ -193,7 +194,7 @@ func (r *reservation) lose(declared Amount) {
 	})
 }
 
-// end settles a reservation once, and wakes the draws that are waiting for it.
+// end settles the reservation, unless it is already settled, and wakes the waiting draws.
 func (r *reservation) end(do func()) {
 	if r == nil {
 		return
@@ -239,7 +240,8 @@ func (a *Account) giveBack(amount Amount) {
 	}
 }
 
-// sane returns an amount that cannot reduce an account's spending, whatever a capability reports.
+// sane returns the amount with negative and invalid numbers replaced by zero, so that a capability's wrong report cannot reduce
+// an account's spending.
 func (m Amount) sane() Amount {
 	if math.IsNaN(m.USD) || m.USD < 0 {
 		m.USD = 0
@@ -251,10 +253,10 @@ func (m Amount) sane() Amount {
 	}
 }
 
-// add adds numbers that are not negative. The result is at most the largest int.
+// add returns the sum of two numbers that are not negative, or the largest int if the sum is larger.
 func add(a, b int) int { return a + min(b, math.MaxInt-a) }
 
-// times multiplies numbers that are not negative. The result is at most the largest int.
+// times returns the product of two numbers that are not negative, or the largest int if the product is larger.
 func times(a, n int) int {
 	if n > 0 && a > math.MaxInt/n {
 		return math.MaxInt
@@ -262,7 +264,7 @@ func times(a, n int) int {
 	return a * n
 }
 
-// Refund returns an amount that was charged because it might have been spent, but was not.
+// Refund returns an amount to the account. The amount was charged because it might have been spent, but it was not spent.
 func (a *Account) Refund(amount Amount) {
 	if a == nil {
 		return

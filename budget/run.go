@@ -1,24 +1,24 @@
 package budget
 
-// A bill is the spending of a run, including the part whose cost is unknown.
+// A bill is the spending of a run, including the part that is only estimated.
 type bill struct {
 	spent Amount
 	held  Possible
 }
 
-// Earlier is what earlier processes have spent on a run. The zero value means nothing.
+// Earlier is the spending of a run in earlier processes. The zero value means that they have spent nothing.
 type Earlier struct {
 	Spent Amount
-	Held  Possible // the part of Spent whose cost is unknown
-	// Below returns the usage of the steps below a path. It is nil if no process has recorded any usage.
+	Held  Possible // the part of Spent that is only estimated
+	// Below returns the recorded usage of the steps below a path. It is nil if no usage is recorded.
 	Below func(path string) Usage
 }
 
-// Run returns an account for one run, under this one. It charges this account with the amount that the run has spent before,
-// unless that amount has already been charged, so the same account can be used every time the run is resumed. Run does not charge
-// the accounts above this one for the spending of other processes.
+// Run returns an account under a for one run. It charges a with the amount that earlier processes have spent on the run, unless a
+// has already been charged with it. The same account a can thus be used every time the run is resumed. Run does not charge the
+// accounts above this one for the spending of other processes.
 //
-// On a nil account, Run returns nil.
+// If a is nil, Run returns nil.
 func (a *Account) Run(id string, earlier Earlier) *Account {
 	if a == nil {
 		return nil
@@ -40,7 +40,8 @@ func (a *Account) Run(id string, earlier Earlier) *Account {
 	return sub
 }
 
-// Leave closes an account returned by Run. Over means that the run cannot be resumed, so its spending need not be remembered.
+// Leave closes an account returned by Run. If over is true, the run cannot be resumed, and the account above forgets the run's
+// spending.
 func (a *Account) Leave(id string, over bool) {
 	if a == nil || !a.run {
 		return
@@ -56,7 +57,7 @@ func (a *Account) Leave(id string, over bool) {
 }
 
 // Adopt is like Draw, but for a step, such as a remote run, that an earlier process started and that continued without that
-// process. The amount held for the lost attempt pays for this attempt, so this attempt is never rejected.
+// process. The amount that was charged for the lost attempt pays for the step, so Adopt never rejects it.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {
@@ -73,13 +74,13 @@ func (a *Account) Adopt(run string, q Quote) *Draw {
 	return d
 }
 
-// without returns the difference of m and n, but never less than zero.
+// without returns m minus n, or zero where the difference would be negative.
 func (m Amount) without(n Amount) Amount {
 	return Amount{m.Roundtrips - n.Roundtrips, m.Tokens - n.Tokens, m.USD - n.USD}.sane()
 }
 
-// OfRun returns the account of the run to which a belongs, or a if there is none. The earlier spending of a resumed run is
-// charged to that account.
+// OfRun returns the account of the whole run to which a belongs, or a itself if Run has made neither a nor an account above it.
+// The earlier spending of a resumed run is charged to that account.
 func (a *Account) OfRun() *Account {
 	for up := a; up != nil; up = up.above {
 		if up.run {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A Shared budget limits the total spending of many runs in all processes that share a journal. A run draws on it through
-// journal.Options. A paid step starts only if three sums leave room for its maximum cost: the recorded spending of all processes
-// in the period, the estimates of batches whose answers have not been read, and the estimates in flight in this process.
-// Otherwise it is rejected at once.
+// A Shared budget limits the total spending of many runs, in all processes that share a journal. Runs draw on the budgets listed
+// in journal.Options.Budgets. A paid step starts only if three sums leave room for its maximum cost: the recorded spending of all
+// processes in the period, the estimates of batches whose answers have not been read, and the estimates in flight in this
+// process. Otherwise it is rejected at once.
 //
 // A single process thus stays within the limit, unless a step costs more than its quote. Several processes can exceed the limit
 // by the amount of each other's estimates in flight. Spending in flight in a killed process is recorded when its run is resumed
@@ -20,21 +20,22 @@ import (
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
-	// Payer means that Name is a payer of runs: all that the payer spends in a day counts, even in runs that did not draw on the
-	// budget. Per must be Day.
+	// Payer means that Name is the payer of runs. The budget then counts everything that the payer spends in a day, even in runs
+	// that do not draw on the budget. Per must be Day.
 	Payer  bool   `json:"payer,omitempty"`
 	Limits Limits `json:"limits"`
 }
 
-// A Rule selects the runs that draw on a Shared budget: runs that have all the Labels and, if Pipeline is not empty, belong to
-// that pipeline.
+// A Rule selects the runs that draw on a Shared budget. It selects a run if the run has all the Labels and, unless Pipeline is
+// empty, the pipeline has that name.
 type Rule struct {
 	Shared
 	Pipeline string
 	Labels   map[string]string
 }
 
-// Drawn returns the budgets on which a run draws, never nil. Several rules may name the same budget, for several pipelines.
+// Drawn returns the budgets of the rules that select a run; the result is never nil. Several rules may name the same budget, for
+// several pipelines.
 func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
 	of := []Shared{}
 	for _, r := range rules {
@@ -57,7 +58,7 @@ func missing(want, labels map[string]string) bool {
 	return false
 }
 
-// Check returns an error if one run cannot draw on these budgets.
+// Check returns an error if a single run cannot draw on all of the given budgets.
 func Check(of []Shared) error {
 	for i, s := range of {
 		switch from, _ := s.Per.Bounds(time.Now()); {
@@ -75,7 +76,7 @@ func Check(of []Shared) error {
 	return nil
 }
 
-// counted returns the budget without its limits. The result identifies the sum that is counted for the budget.
+// counted returns a copy of the budget without its limits. It identifies the spending that the journal counts for the budget.
 func (s Shared) counted() Shared {
 	s.Limits = Limits{}
 	return s
@@ -91,7 +92,8 @@ const (
 	Month Period = "month"
 )
 
-// Bounds returns the start of the period that contains a time, and of the next period. Both are zero for "", which never ends.
+// Bounds returns the start of the period that contains the time t and the start of the next period. For the empty Period, both
+// are zero.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	switch p {
@@ -124,20 +126,20 @@ func (s Shared) Key(at time.Time) (account string, day int64) {
 // A Balance is the state of a Shared budget in a period.
 type Balance struct {
 	Shared
-	Used   Amount    `json:"used"`            // the recorded spending, including estimates of lost attempts
+	Used   Amount    `json:"used"`            // the recorded spending, including the estimates for lost attempts
 	Held   Amount    `json:"held"`            // the estimates of steps in flight in this process and of unread batches
-	Renews time.Time `json:"renews,omitzero"` // when the budget is renewed; absent if never
+	Renews time.Time `json:"renews,omitzero"` // the time at which the budget is renewed; zero means never
 }
 
-// Left returns the remaining amount.
+// Left returns the amount that the budget can still pay in the period.
 func (b Balance) Left() Limits {
 	a := Account{tree: new(tree), limits: b.Limits, spent: b.Used.Add(b.Held)}
 	a.limits.Latency = nil
 	return a.Left()
 }
 
-// Pays returns nil if the budget can pay the most that a step may cost. The error is an *UnpricedError
-// or an *ExhaustedError.
+// Pays returns nil if the budget can pay the maximum cost of a step; otherwise, it returns an *UnpricedError or an
+// *ExhaustedError.
 func (b Balance) Pays(q Quote) error {
 	if q.Unpriced != "" && b.Limits.USD != nil {
 		return &UnpricedError{Model: q.Unpriced}
@@ -162,7 +164,7 @@ func (b Balance) Pays(q Quote) error {
 	return e
 }
 
-// String names the budget and its period.
+// String returns the name of the budget and its period.
 func (s Shared) String() string {
 	name := fmt.Sprintf("budget %q", s.Name)
 	if s.Payer {
@@ -174,7 +176,7 @@ func (s Shared) String() string {
 	return name
 }
 
-// shared returns the error text for a Shared budget.
+// shared returns the error text for an exhausted Shared budget.
 func (e *ExhaustedError) shared() string {
 	text := fmt.Sprintf("%s: %s has no room for a step of up to %s: used %s, in flight %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
 		e.amount(e.Spent), e.amount(e.Held), e.Limit, e.exact(e.Max))

@@ -15,7 +15,7 @@ const (
 	mostClasses   = 1000 // the maximum number of classes; names may be data
 )
 
-// outputs holds the largest step outputs of a run, by class.
+// outputs holds the number and the maximum size of a run's step outputs, by class of steps.
 type outputs struct {
 	mu sync.Mutex
 	by map[string]seen
@@ -26,12 +26,14 @@ type seen struct{ n, largest int }
 
 type outputsKey struct{}
 
-// WithOutputs returns a context for a run in which estimates for lost attempts are based on the outputs of the run's calls.
+// WithOutputs returns a copy of ctx for one run. In it, the estimates for lost attempts are based on the outputs of the run's
+// earlier calls.
 func WithOutputs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outputsKey{}, &outputs{by: map[string]seen{}})
 }
 
-// Observe adds an output that an earlier process of the run has recorded, for the named step of the body at path.
+// Observe adds the size of an output of the named step of the body at path. An earlier process of the run has recorded this
+// output.
 func Observe(ctx context.Context, path, step string, used Usage) {
 	outputsIn(ctx).observe(classOf(path, step), used.OutputTokens)
 }
@@ -41,8 +43,8 @@ func outputsIn(ctx context.Context) *outputs {
 	return o
 }
 
-// classOf names the class of a step: all steps at the same place, in any round or lane. Names that differ only in digits belong
-// to the same class.
+// classOf returns the name of a step's class. Steps belong to the same class if they are at the same place of the pipeline, in
+// any round or lane, and their names differ at most in digits.
 func classOf(path, step string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {

@@ -2,7 +2,7 @@ package budget
 
 // A Total is the total usage of the steps of a run.
 type Total struct {
-	Usage             // the usage of results and failures
+	Usage             // the known usage of steps with a result or a failure
 	Possible Possible `json:"possible,omitzero"`
 }
 
@@ -11,21 +11,21 @@ func (t Total) Add(u Total) Total {
 	return Total{t.Usage.Add(u.Usage), t.Possible.Add(u.Possible)}
 }
 
-// Amount returns the amount to take from an account for the total, without round trips: the usage and the estimates of attempts
-// that may have been billed.
+// Amount returns the amount to take from an account for the total: the usage and the estimates for attempts that may have been
+// billed. It includes no round trips.
 func (t Total) Amount() Amount {
 	return t.Usage.Amount().Add(Amount{Tokens: t.Possible.Tokens, USD: t.Possible.USD})
 }
 
-// Possible is the total of those attempts at costly steps that may have been billed: they have started, but have neither a result
-// nor a known cost. Tokens and USD are the estimates that the attempts have declared.
+// Possible is the total of the attempts that may have been billed: attempts at costly steps that have started but have neither a
+// result nor a known cost. Tokens and USD are the sums of their declared estimates.
 type Possible struct {
 	Attempts int     `json:"attempts"`
 	Tokens   int     `json:"tokens,omitempty"`
 	USD      float64 `json:"usd,omitempty"`
 }
 
-// Start adds an attempt with a declared cost. An attempt that has declared nothing does not count.
+// Start adds an attempt with a declared cost. An attempt without a declared cost does not count.
 func (p Possible) Start(declared Amount) Possible {
 	if declared = declared.sane(); declared == (Amount{}) {
 		return p

@@ -2,7 +2,7 @@ package budget
 
 import "math"
 
-// Usage is the usage of models and its cost.
+// Usage is the number of tokens that models have read and written, and the cost in USD.
 type Usage struct {
 	InputTokens      int     `json:"input-tokens,omitempty"` // including tokens read from or written to a cache
 	OutputTokens     int     `json:"output-tokens,omitempty"`
@@ -26,7 +26,7 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sane returns a usage that can be recorded and never reduces an account's spending: negative fields become zero.
+// Sane returns a copy of u that can be recorded and cannot reduce an account's spending: negative fields become zero.
 func (u Usage) Sane() Usage {
 	if !(u.USD >= 0) {
 		u.USD = 0
@@ -40,8 +40,8 @@ func (u Usage) Sane() Usage {
 // Tokens returns the number of input and output tokens.
 func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputTokens, 0)) }
 
-// Amount returns the amount to take from an account for the usage, without a round trip.
+// Amount returns the amount to take from an account for the usage. It includes no round trip.
 func (u Usage) Amount() Amount { return Amount{Tokens: u.Tokens(), USD: u.USD}.sane() }
 
-// maxUSD is more than any real cost, but small enough for sums not to overflow.
+// maxUSD is larger than any real cost, but small enough that sums do not overflow.
 const maxUSD = math.MaxFloat64 / 1e6

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Agreeing returns the number of candidates that an agreement invokes at once, or 0 for other strategies.
+// Agreeing returns the number of candidates that an agreement invokes at once. For any other strategy, it returns 0.
 func (d *Dispatch) Agreeing() int {
 	switch {
 	case d.Strategy != Agreement:
@@ -21,8 +21,8 @@ func (d *Dispatch) Agreeing() int {
 	return d.Agree.First
 }
 
-// resolveAgreement finds the check of an agreement. The metadata of all the first candidates must allow the call, because an
-// agreement needs the answer of each.
+// resolveAgreement resolves the check that compares the answers of an agreement. The metadata of all the first candidates must
+// allow the call, because an agreement needs the answer of each.
 func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	if s.Dispatch.Strategy != Agreement {
 		return
@@ -76,9 +76,9 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	return win, append(tried, more...), err
 }
 
-// agreed invokes the candidates at the given indexes. It returns the first candidate's answer if all agree, or else a failure. If
-// the account cannot reserve the cost of all of them at once, agreed invokes them one after the other, because a call that is
-// waiting for money must not reserve any.
+// agreed invokes the candidates at the given indexes. If their answers agree, it returns the first candidate's answer; otherwise,
+// it returns a failure. If the account cannot reserve the cost of all of them at once, agreed invokes them one after the other,
+// because a call that is waiting for money must not reserve any.
 func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) {
 	lanes, errs := s.reserved(places)
 	if slices.ContainsFunc(lanes, func(l *lane) bool { return l.reserved == nil }) {

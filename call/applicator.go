@@ -8,23 +8,24 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Applicator is the router: its registry, schemas, checks and policies decide which capability answers a call. It is set up
-// once and not changed afterwards, so any number of runs may use it at once. It does not contain the limits of a single run,
-// which are the Grant in the run's stone.Config and the account in the run's context; see package budget.
+// An Applicator is the router: it selects the capability that answers a call, according to its registry, schemas, checks and
+// policies. It must not be changed after its first use, so any number of runs may use it at once. It does not contain the limits
+// of a single run, which are the Grant in the run's stone.Config and the account in the run's context; see package budget.
 type Applicator struct {
 	Registry *Registry
-	// Tools are the capabilities that tool nodes of plans name by id. Calls do not select them.
+	// Tools are capabilities that only the tool nodes of plans invoke, by id. Calls do not select them.
 	Tools *Registry
-	// Intents are the known intents; nil allows any intent.
+	// Intents are the known intents, in addition to those of Stone itself, such as eval/grade; nil allows any intent.
 	Intents map[string]Intent
-	// Schemas are schemas by name, in addition to the built-in schemas.
+	// Schemas maps names to schemas, in addition to the built-in schemas.
 	Schemas map[string]*schema.Schema
-	// Checks are checks by name, in addition to the built-in checks.
+	// Checks maps names to checks, in addition to the built-in checks.
 	Checks map[string]Check
-	// CheckFacts describes checks by name. Most checks need no entry.
+	// CheckFacts maps the names of checks to their properties. Most checks need no entry.
 	CheckFacts map[string]CheckFacts
 	Policy     Policy
-	// Language is the language of guards and scorers, such as cel.Language. If it is nil, expressions are rejected.
+	// Language compiles the expressions of guards and scorers. An example is cel.Language. If it is nil, expressions are
+	// rejected.
 	Language Language
 	// Plans runs the plans that capabilities return; nil rejects such answers. Package
 	// plan provides a Planner.
@@ -35,10 +36,10 @@ type Applicator struct {
 
 // A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
-	// Plan checks the whole plan of the reply and compiles it. The last node of type "stone/emit" in the resulting DAG is its
-	// emission. The plan may read from d only what the call has passed on: the passed queries and the enclosing plan's slots. The
-	// request's context and the reply's bindings shadow these slots. The plan's effects must be within the request's. Its depth
-	// is one more than the request's stack. The plan would run in ctx. The error is an *Error of type "plan/invalid" or
+	// Plan checks the whole plan in the reply and compiles it to an ashlar. The last node of type "stone/emit" in the resulting
+	// DAG is its emission. The plan may read from d only what the call has passed on: the passed queries and the enclosing plan's
+	// slots. The request's context and the reply's bindings shadow these slots. The plan's effects must be within the request's.
+	// Its depth is one more than the request's stack. The plan would run in ctx. The error is an *Error of type "plan/invalid" or
 	// "plan/too-deep".
 	Plan(ctx context.Context, app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
@@ -58,12 +59,12 @@ type CheckFacts struct {
 	Costly bool
 	// Asks is the id of the capability that the check invokes, or "" if it invokes none and costs nothing.
 	Asks string
-	// Fits compares the check with the types of the call's input and out; a nil schema means that the type is unknown. An error
-	// becomes a finding of Validate. A nil Fits accepts all types.
+	// Fits returns an error if the check cannot judge values of the call's input and out types; a nil schema means that the type
+	// is unknown. The error becomes a finding of Validate. A nil Fits accepts all types.
 	Fits func(input, out *schema.Schema) error
 }
 
-// A Subject is the input of a check: an answer with its request, or the input of a call.
+// A Subject is the value that a check judges: an answer with its request, or the input of a call.
 type Subject struct {
 	Request *Request
 	// Out is the answer. For the checks of Spec.Admit, Out is the input, so that every check can judge answers and inputs.
@@ -73,11 +74,12 @@ type Subject struct {
 	// and Step; see Paid.
 	Step string
 
-	invalid error // the error of validating Out with Schema
-	atDoor  bool  // whether Out is the input
+	invalid error // the error if Out does not fit Schema
+	reply   JSON  // the out of a turn, whose text may contain Out
+	atDoor  bool  // whether Out is the input of the call
 }
 
-// what returns the name of the judged value.
+// what returns the name of the judged value for errors: "the input" or "the out".
 func (s *Subject) what() string {
 	if s.atDoor {
 		return "the input"

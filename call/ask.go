@@ -42,8 +42,8 @@ type answer struct {
 	at   event.Place // the place at which a live answer was streamed
 }
 
-// A setback is the error for an answer that is a failure. Because the step of the invocation fails with this error, a run that
-// failed for this reason invokes the capability again when it is resumed.
+// A setback is the error of a step whose recorded answer is a failure. Because the step of the invocation fails with this error,
+// a run that failed for this reason invokes the capability again when it is resumed.
 type setback struct{ answer answer }
 
 // setbackKey is the key under which the meta of a failed step contains the answer.
@@ -60,7 +60,7 @@ func (s *setback) FailureMeta() map[string]string {
 	return map[string]string{setbackKey: string(raw), terms.UsageNote: s.answer.Usage.Meta()}
 }
 
-// setbackIn finds the answer in the error of a step, live or replayed.
+// setbackIn returns the answer in the error of a live or replayed step. It returns false if the error contains none.
 func setbackIn(err error) (a answer, ok bool) {
 	if err == nil {
 		return a, false
@@ -76,7 +76,7 @@ func setbackIn(err error) (a answer, ok bool) {
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
-// asked is the part of a request that the answer depends on: the step input of an invocation. It excludes the remaining budget,
+// asked is the step input of an invocation: the part of a request that can affect the answer. It excludes the remaining budget,
 // which differs in a resumed run.
 type asked struct {
 	Intent      string   `json:"intent"`
@@ -96,8 +96,8 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
-// key identifies an invocation by its place, its request and the number of deliberate repetitions of the step. The place alone is
-// not enough, because repeating an earlier step can change the request at the same place.
+// key returns a digest that identifies an invocation by its place, its request and the number of deliberate repetitions of the
+// step. The place alone is not enough, because repeating an earlier step can change the request at the same place.
 func key(ctx context.Context, asked asked) string {
 	at := stone.In(ctx)
 	if at.Path() == "" {
@@ -112,8 +112,7 @@ func key(ctx context.Context, asked asked) string {
 	return k
 }
 
-// paid invokes the capability in a recorded step, which is not repeated in a resumed run,
-// and settles the amount drawn for it.
+// paid invokes the capability in a recorded step and settles the amount drawn for it. A resumed run does not repeat the step.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	defer draw.Close()
 	var at event.Place
@@ -168,7 +167,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 }
 
 // ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended, or that
-// it is waiting for a person. Loose marks an invocation for which the other lanes do not wait.
+// it is waiting for a person. If loose is true, other lanes do not wait for the invocation.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	place, err := e.enter(ctx)
 	if err != nil {
@@ -209,8 +208,8 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	return a, err
 }
 
-// failing returns the answer of an invocation that did not start or finish. The reason is ctx's cause, unless the capability is
-// unavailable or is waiting for a person.
+// failing returns the answer for an invocation that did not start or finish because of err. The failure's reason is ctx's cause,
+// unless the capability is unavailable or is waiting for a person.
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
 		if e := (*Error)(nil); errors.As(err, &e) {
@@ -238,7 +237,7 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	return reply, endingOf(ctx, err), err
 }
 
-// apart calls the capability in a separate goroutine. A capability that ignores its timeout or its cancellation is abandoned
+// apart invokes the capability in a separate goroutine. A capability that ignores its timeout or its cancellation is abandoned
 // after a moment, and its later result is dropped. A result that arrives within that moment has been paid for, and is recorded if
 // the run itself is ending.
 func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
@@ -277,9 +276,9 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	return nil, cause
 }
 
-// endingOf classifies an invocation for the breaker: the capability was unavailable, which eventually opens the breaker, or it
-// answered, even with a failure. One caller's bad input, refusal or malformed answer must not make the capability unavailable to
-// others.
+// endingOf classifies an invocation for the breaker: either the capability was unavailable, which eventually opens the breaker,
+// or it answered, perhaps with a failure. One caller's bad input, refusal or malformed answer must not make the capability
+// unavailable to others.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return well
@@ -301,7 +300,7 @@ func endingOf(ctx context.Context, err error) ending {
 	return well
 }
 
-// call calls Invoke and turns a panic into an error.
+// call calls Invoke. If Invoke panics, call returns the panic as an error.
 func (e *entry) call(ctx context.Context, req *Request) (reply *Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -361,7 +360,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	return &r, nil
 }
 
-// usage returns the reported cost of an invocation, or else the declared cost.
+// usage returns the reported cost of an invocation or, if none is reported, the declared cost.
 func (e *entry) usage(reply *Reply) (u budget.Usage) {
 	if reply != nil {
 		u = reply.Usage.Sane()
@@ -383,7 +382,7 @@ func cleaned(e *Error) *Error {
 	return &c
 }
 
-// valid replaces bytes that are not UTF-8.
+// valid returns s with invalid UTF-8 replaced.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // errorOf turns a capability's error into a failure. A timeout becomes "timeout/soft". An error with a failure kind other than

@@ -46,7 +46,7 @@ type lane struct {
 	compilation compilation
 }
 
-// discard retracts the streamed answers of losing lanes.
+// discard retracts the streamed answers of the lanes that lost.
 func discard(lanes []*lane, win *outcome) {
 	for _, l := range lanes {
 		if &l.last != win {
@@ -58,7 +58,7 @@ func discard(lanes []*lane, win *outcome) {
 // An outcome is the result of an attempt.
 type outcome struct {
 	out     JSON           // the out of the answer; nil if there is none
-	plan    JSON           // the text of a plan that cannot run, as JSON
+	plan    JSON           // the text of a plan that cannot run, as a JSON string
 	fixed   stone.Findings // the findings about an earlier draft of the plan
 	lane    dag.DAG
 	planned bool // whether out is the emission of a plan, whose nodes are in lane
@@ -113,7 +113,8 @@ func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// repairable reports whether a repairer may be invoked. A plan that cannot run may always be repaired, regardless of SwitchOn.
+// repairable reports whether a repairer may be invoked for the outcome. A plan that cannot run may always be repaired, regardless
+// of SwitchOn.
 func (s *session) repairable(o *outcome) bool {
 	if o.plan != nil {
 		return o.failure != nil && !o.final
@@ -121,8 +122,8 @@ func (s *session) repairable(o *outcome) bool {
 	return s.goesOn(o) && o.out != nil
 }
 
-// attempt invokes the candidate for the n-th time and has a rejected answer repaired. If a plan could not run, the next attempt
-// is also shown the plan, because otherwise its request would be the same.
+// attempt invokes the candidate for the n-th time and, if the answer is rejected, lets the repairer repair it. If a plan could
+// not run, the next attempt receives that plan too, because its request would otherwise be the same.
 func (l *lane) attempt(n int) (err error) {
 	step, about := address.AttemptStep(l.entry.ID, n), l.request.Context
 	if n > 1 && l.last.plan != nil {
@@ -150,8 +151,8 @@ func (l *lane) attempt(n int) (err error) {
 	return nil
 }
 
-// ask makes one invocation and passes its answer through the gate. If there is no new out, a further repair receives the out that
-// was rejected before.
+// ask makes one invocation and passes its answer through the gate. If a repair returns no out, the next repair receives the
+// previously rejected out.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	refused, plan := l.last.out, l.last.plan
 	as.Version = e.Version
@@ -227,12 +228,20 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 		}
 	}
 	if s := l.outputs[e]; s != nil {
-		if invalid := s.Validate(l.ctx, o.out); invalid != nil {
+		if _, invalid := l.fits(s, o); invalid != nil {
 			o.failure = &Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
 			return context.Cause(l.ctx)
 		}
 	}
 	sub := &Subject{Request: req, Out: o.out, Schema: l.outSchema(), Step: step}
+	for _, s := range l.outSchemas {
+		if sub.Out, sub.invalid = l.fits(s, o); sub.invalid != nil {
+			break
+		}
+	}
+	if sub.reply = o.out; context.Cause(l.ctx) != nil {
+		return context.Cause(l.ctx)
+	}
 	if o.verdict, err = l.gate(l.ctx, sub); err != nil {
 		return err
 	}
@@ -293,7 +302,7 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 	return q
 }
 
-// first returns the name of the step for a candidate's first invocation.
+// first returns the name of the step that records a candidate's first invocation.
 func (e *entry) first() string { return address.AttemptStep(e.ID, 1) }
 
 // ended handles a stopped lane. If the budget cannot pay, the call fails; other errors are returned.
@@ -318,7 +327,7 @@ func unpayable(err error) *Error {
 	return nil
 }
 
-// unpaid reports whether a failure comes from the account, in which case no other candidate is invoked.
+// unpaid reports whether the account refused to pay. If so, no other candidate is invoked.
 func unpaid(failure string) bool { return failure == budget.Kind || failure == reasons.Unpriced }
 
 // isKind reports whether an error has the given failure kind.
@@ -329,17 +338,17 @@ func isKind(err error, want kind.Kind) bool {
 // errLost cancels the lanes of a race that another candidate has won.
 var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate was first"}
 
-// lost reports whether an error means that only the lane was cancelled, now or when the error was recorded, while the call itself
-// continues.
+// lost reports whether err means that the lane was cancelled, now or when err was recorded, while the call itself continues.
 func (s *session) lost(err error) bool {
 	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
 }
 
-// repairContext adds the rejected answer and the reasons to the context of a request.
+// repairContext returns the context of a repair request: the call's context with the rejected answer and the reasons for its
+// rejection added.
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
 		Out      JSON           `json:"out,omitempty"`
-		Plan     JSON           `json:"plan,omitempty"` // in place of an out
+		Plan     JSON           `json:"plan,omitempty"` // the rejected plan, in place of an out
 		Failure  *Error         `json:"failure"`
 		Failed   []failedCheck  `json:"failed,omitempty"`
 		Findings stone.Findings `json:"findings,omitempty"` // findings about the plan

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// bound returns the most that the call can cost: every candidate fails as late and as often as possible.
+// bound returns the maximum cost of the call. It assumes that every candidate fails as late and as often as possible.
 func (c *caller) bound(ctx context.Context) budget.Bound {
 	r, app := c.resolve(), c.spec.Applicator
 	if len(r.faults) > 0 {
@@ -39,7 +39,7 @@ func (c *caller) bound(ctx context.Context) budget.Bound {
 	return all
 }
 
-// dispatched returns the bound of the lanes that the strategy starts.
+// dispatched returns the bound of all lanes that the strategy may start.
 func (r *resolved) dispatched(s *Spec, lanes []budget.Bound) budget.Bound {
 	first := 0
 	if s.Dispatch.Strategy == Agreement {
@@ -70,7 +70,7 @@ func dearest(lanes []budget.Bound, n int) budget.Bound {
 	return budget.Bound{}.Add(lanes...)
 }
 
-// upTo returns a note on how often a capability may be invoked, if more than once.
+// upTo returns the id of a capability followed, if it may be invoked more than once, by the maximum number of invocations.
 func upTo(id string, times int) string {
 	if times == 1 {
 		return id
@@ -137,7 +137,8 @@ func (e *entry) bound(ctx context.Context, app *Applicator, req *Request) (most 
 	return most
 }
 
-// unpriced returns the models that the call may use and whose price is unknown, each once. A budget in USD rejects such models.
+// unpriced returns the names of the models without a known price that the call may use, each once. A budget in USD rejects such
+// models.
 func (c *caller) unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}
@@ -157,8 +158,7 @@ func (c *caller) unpriced(ctx context.Context) (models []string) {
 	return models
 }
 
-// unpayable reports the models that the call's own budget cannot pay, because their price
-// is unknown.
+// unpayable adds a finding for each model that the call's own budget rejects because the model's price is unknown.
 func (c *caller) unpayable() (found []stone.Finding) {
 	if c.spec.Budget.USD == nil {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// Cache lets a call reuse the answer that an equal call received in an earlier run and that the journal has recorded. Equal calls
-// have the same name, type, request and rules, and the same candidates in the same versions. Only accepted answers are reused,
-// and only if they did not come from a returned plan or a pipeline. No capability is invoked and no check is repeated: a cached
-// answer costs nothing and has no effects.
+// Cache lets a call reuse the recorded answer of an equal call in an earlier run. Equal calls have the same name, type, request
+// and rules, and the same candidates in the same versions. Only accepted answers are reused, and only if they did not come from a
+// returned plan or a pipeline. No capability is invoked and no check is repeated: a cached answer costs nothing and has no
+// effects.
 type Cache struct {
 	// MaxAge is the maximum age of the answer. Nil uses the intent's rules; without rules, or with an age of zero, a capability
 	// is always invoked.
@@ -24,7 +24,7 @@ func (c Cache) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{"max-age-ms": max(c.age().Milliseconds(), 0)})
 }
 
-// age returns the maximum age, or 0 if nothing is reused.
+// age returns the maximum age of a reused answer, or 0 if no answer is reused.
 func (c Cache) age() time.Duration { return *cmp.Or(c.MaxAge, new(time.Duration(0))) }
 
 func (c *Cache) read(m *form.Map) {
@@ -32,8 +32,8 @@ func (c *Cache) read(m *form.Map) {
 	form.Ptr(&c.MaxAge, m.At("max-age-ms").Duration)
 }
 
-// takes returns the maximum age of a cached answer, and a key of the capabilities that would be invoked. Because of the key, an
-// answer that was obtained with a larger grant is not reused.
+// takes returns the maximum age of a cached answer, and a key that identifies the capabilities that would be invoked. Because of
+// the key, an answer that was obtained with a larger grant is not reused.
 func (c *caller) takes(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
 	if r.cache.age() <= 0 || len(r.faults) > 0 {

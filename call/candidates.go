@@ -29,7 +29,7 @@ const (
 type candidate struct {
 	id     string
 	entry  *entry // nil if the id is not registered
-	reason string // the first test on its metadata that fails, or ""
+	reason string // the first test that its metadata fails, or ""
 }
 
 // candidates lists the capabilities for a call, in order, each with the result of the tests on its metadata. Metadata does not
@@ -53,7 +53,7 @@ func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	return list
 }
 
-// base returns the ids of the candidates, possibly with duplicates.
+// base returns the ids of the candidates of s, possibly with duplicates.
 func (a *Applicator) base(s *Spec) []string {
 	if s.Cap != "" {
 		return []string{s.Cap}
@@ -72,8 +72,8 @@ func (a *Applicator) base(s *Spec) []string {
 	return slices.Concat(ids, a.Policy.fallback(s.Intent))
 }
 
-// refuses returns the first test that the metadata fails when these effects are granted, or "". A tool is named by its id, so
-// only its effects are tested.
+// refuses returns the first test that the metadata fails under the given grant, or "" if it passes all tests. A tool is named by
+// its id, so only its effects are tested.
 func (m *Metadata) refuses(s *Spec, grant []string) string {
 	r := &s.Requires
 	switch {
@@ -141,8 +141,7 @@ func (m *Metadata) answers(intent string) bool {
 	return m.Intents == nil || slices.Contains(m.Intents, intent)
 }
 
-// produces reports whether the capability may reply in that way. A stream is a value that
-// arrives in pieces.
+// produces reports whether the capability may give the required kind of reply. A stream counts as a value.
 func (m *Metadata) produces(reply string) bool {
 	return m.mayReply(reply) || reply == Value && m.mayReply(Stream)
 }
@@ -155,8 +154,8 @@ func (m *Metadata) mayReply(typ string) bool {
 	return slices.Contains(m.CanProduce, typ)
 }
 
-// unavailable returns the first test that a capability fails at the moment, or "".
-// Left is the remaining budget.
+// unavailable returns the first test that the capability's current state fails, or "" if it can be invoked. Left is the remaining
+// budget.
 func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():
@@ -169,8 +168,8 @@ func (e *entry) unavailable(left budget.Limits) string {
 	return ""
 }
 
-// Candidates lists the capabilities that would be invoked for a call now, in order, and the rejected capabilities, each with the
-// first test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows all.
+// Candidates returns the ids of the capabilities that a call of s would invoke now, in order, and the rejected capabilities, each
+// with the first test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows all.
 func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
 	for _, c := range a.candidates(&s, grant) {
 		if c.reason == "" {

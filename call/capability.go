@@ -11,13 +11,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Capability is anything that answers requests.
+// A Capability answers requests. It can be a model, a program, a server, a Go function or a pipeline.
 type Capability struct {
 	Metadata
 	// Invoke answers one request. An *Error is a failure of its type, and an error with a FailureKind, such as one from
-	// stone.Fail, is a failure of that kind. Any other error is "runtime/invoke-failed", or "timeout/soft" after the deadline of
-	// ctx; a panic is treated the same way. If Invoke returns a Reply together with an error, the Reply's Usage is the cost of
-	// the failure. Invoke is called from several goroutines at once. It must return soon after ctx is done; otherwise it is
+	// stone.Fail, is a failure of that kind. Any other error, or a panic, is a failure of type "runtime/invoke-failed" or, after
+	// the deadline of ctx, "timeout/soft". If Invoke returns a Reply together with an error, the Reply's Usage is the cost of the
+	// failure. Invoke is called from several goroutines at once. It must return soon after ctx is done; otherwise it is
 	// abandoned, and its later result is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
 	// Quote estimates the cost of an invocation. The estimate is reserved before the invocation starts. If Quote is nil, Cost is
@@ -27,10 +27,10 @@ type Capability struct {
 	// which are known before a run. If Bound is nil, the declared Cost is the bound; the bound is unknown if Cost is priced by
 	// token or Quote is set.
 	Bound func(ctx context.Context, req *Request) budget.Bound
-	// Prompt returns the instructions sent with every request of the intent, so that a resumed run can report a change. Nil means
-	// none.
+	// Prompt returns the instructions that are sent with every request of the intent. A resumed run compares them with the
+	// recorded ones and reports a change. Nil means none.
 	Prompt func(intent string) string
-	// Prompts are the adjustable instructions by name; see Request.Prompts.
+	// Prompts maps names to the adjustable instructions; see Request.Prompts.
 	Prompts map[string]string
 
 	runs stone.Ashlar // the pipeline of a capability made by Pipeline
@@ -43,15 +43,15 @@ type Metadata struct {
 	Version string `json:"cap/version,omitempty"`
 	// Intents lists the intents that the capability answers; nil means any.
 	Intents []string `json:"cap/intents,omitempty"`
-	// In and Out are names of schemas; "req/any" and "res/any" if empty.
+	// In and Out are the names of the schemas of the input and the out. An empty name means "req/any" or "res/any".
 	In  string `json:"io/in-schema,omitempty"`
 	Out string `json:"io/out-schema,omitempty"`
-	// CanProduce are the types of its replies; nil means "value" alone.
+	// CanProduce lists the types of replies that the capability can give; nil means only "value".
 	CanProduce []string `json:"cap/can-produce,omitempty"`
-	// Needs are the effects of every invocation. A run must grant them. Each kind of capability adds its own needs; they need not
-	// be repeated here.
+	// Needs lists the effects of every invocation. A run must grant them. The constructor of each kind of capability adds the
+	// effects that the kind always needs.
 	Needs []string `json:"cap/needs,omitempty"`
-	// Effects are the effects that a call may state in addition to Needs.
+	// Effects lists the effects that a call may state in addition to Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
 	Tags    []string `json:"cap/tags,omitempty"`
 	Cost    Cost     `json:"cap/cost,omitzero"`
@@ -61,40 +61,40 @@ type Metadata struct {
 // Cost is the declared cost of an invocation.
 type Cost struct {
 	Latency      time.Duration `json:"-"`             // "latency-ms"
-	USD          float64       `json:"usd,omitempty"` // the price of each invocation
-	budget.Price               // the price of its tokens
+	USD          float64       `json:"usd,omitempty"` // the price of each invocation, in USD
+	budget.Price               // the price of the tokens
 }
 
-// Limits are enforced by the registry. Zero means unlimited.
+// Limits limits the invocations of a capability. The registry enforces it. A zero field means unlimited.
 type Limits struct {
 	Timeout     time.Duration `json:"-"` // "timeout-ms"; for one invocation
 	Concurrency int           `json:"concurrency,omitempty"`
 	PerMinute   int           `json:"per-minute,omitempty"`
 }
 
-// A Request is the input of a capability. It must not be changed.
+// A Request is what a capability is asked to do. The capability must not change it.
 type Request struct {
 	Trace       Trace
 	Intent      string
 	Cap         string // the invoked capability
-	Input       JSON   // an object in every request from outside
+	Input       JSON   // in a request from outside, always an object
 	Context     JSON   // may be nil
 	Constraints JSON   // may be nil
 	Requires    Requires
-	// Schema is the schema of the out, from the Go type of the call or found by its name. Nil means any value. Models are told
-	// the schema. The envelope of a request does not contain it.
+	// Schema is the schema of the out, from the Go type of the call or found by its name. Nil means any value. Models receive
+	// this schema in their prompt. The envelope of a request omits it.
 	Schema *schema.Schema
-	// InSchema is the schema of the Input. It is the schema of the Input's Go type or, failing that, the schema that the intent
-	// or the capability names. Nil means any value. It marks media; see package call/model. The envelope does not contain it
-	// either.
+	// InSchema is the schema of the Input. It is the schema of the Input's Go type or, if that has none, the schema that the
+	// intent or the capability names. Nil means any value. It marks media; see package call/model. The envelope does not contain
+	// it either.
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, including the policy's
 	Budget   Budget   // the remaining budget
 	Effects  []string // the effects granted to the answer
-	Cache    Cache    // the call's Cache, in which no answer was found
+	Cache    Cache    // the call's Cache; it contained no answer to this request
 	Attempt  int      // the number of this capability's attempt in the call, counted from 1
-	// Stack lists the calls around this one, the outermost first: calls whose capability is a pipeline or a program, and calls
-	// answered by the plan that makes this one.
+	// Stack lists the calls that enclose this one, outermost first. A call encloses another if its capability is a pipeline or a
+	// program that makes the other call, or if its answer is a plan that makes it.
 	Stack []Frame
 	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when the step of the invocation
 	// is repeated on purpose or with another request. Use Key as an idempotency key for a service that bills. It is "" outside a
@@ -104,15 +104,15 @@ type Request struct {
 	// nil, which is safe to use. The call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
 
-	// Prompts replace the capability's Prompts by name while they are revised: see eval.Improving. The envelope of a request
-	// never contains them.
+	// Prompts maps names to texts that replace the capability's Prompts of the same names while eval.Improving revises them. The
+	// envelope of a request never contains them.
 	Prompts map[string]string
 
 	// Turn is the Input of a [Model] request, which expects an llm.Reply. It is nil in all other requests, including requests to
 	// judges.
 	Turn *llm.Request
-	// Hear receives the deltas of the answer to a Turn as they arrive: first a Start and at the end, even after a failed answer,
-	// a Done with everything received. It may be nil.
+	// Hear is called with the deltas of the answer to a Turn as they arrive. The first is a Start. The last, even after a failed
+	// answer, is a Done with everything received. Hear may be nil.
 	Hear func(llm.Delta)
 
 	// Guide tells a model how to write the requested plan. It is nil if the request does not want a plan. The envelope does not
@@ -124,7 +124,7 @@ type Request struct {
 	schemaID string                                 // a digest of Schema
 }
 
-// A Trace identifies the conversation of a request.
+// A Trace identifies the conversation to which a request belongs.
 type Trace struct {
 	ID   string `json:"id"`
 	Turn int    `json:"turn,omitempty"`
@@ -151,7 +151,7 @@ type Reply struct {
 	parts []string // the pieces of a Stream that was read to its end
 }
 
-// Usage is the cost of an answer.
+// Usage is the cost of an answer and how the answer was obtained.
 type Usage struct {
 	budget.Usage
 	Attempts  int    `json:"attempts,omitempty"`

@@ -8,15 +8,15 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Tunable holds the settings of a call that invokes its candidates one after the other.
+// A Tunable holds the settings of a cascade that can be tuned: its order and its threshold.
 type Tunable struct {
 	Candidates []string // in this order
 	ScoreMin   float64
 	SwitchOn   []string // the failures after which the next candidate is invoked
 }
 
-// Tunable returns the order and the threshold of a cascade, with the rules of the policy. An error explains why the candidates'
-// answers alone cannot predict the effect of another order or threshold.
+// Tunable returns the settings of the cascade s, after applying the rules of the policy. It returns an error, which gives the
+// reason, if the candidates' answers alone cannot predict the effect of another order or threshold.
 func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 	e := a.Policy.resolve(&s)
 	t.ScoreMin, t.SwitchOn = *e.done.ScoreMin, e.switchOn

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// builtinChecks are known by name in every Applicator.
+// builtinChecks maps names to the checks that every Applicator has.
 var builtinChecks = map[string]Check{
 	"schema-valid":    func(_ context.Context, s Subject) error { return s.invalid },
 	"non-empty":       nonEmpty,
@@ -34,7 +34,7 @@ var builtinChecks = map[string]Check{
 	},
 }
 
-// check returns the check with the name, or nil if the name is unknown.
+// check returns the check with the given name, or nil if the name is unknown.
 func (app *Applicator) check(name string) Check {
 	if c := app.Checks[name]; c != nil {
 		return c
@@ -45,8 +45,8 @@ func (app *Applicator) check(name string) Check {
 	return builtinChecks[name]
 }
 
-// Paid wraps a costly check, such as a command, so that a resumed run does not repeat it. Name must be the check's name in
-// Applicator.Checks.
+// Paid returns a check that runs a costly check, such as a program, in a recorded step, so that a resumed run does not repeat it.
+// Name must be the check's name in Applicator.Checks.
 func Paid(name string, check Check) Check {
 	return func(ctx context.Context, s Subject) error {
 		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(""), s.Out}, func(ctx context.Context, _ judged) (string, error) {
@@ -71,9 +71,10 @@ type judged struct {
 	Out   JSON  `json:"out"`
 }
 
-// CheckBy turns a capability into a check. The capability receives the same input as a judge. The check passes if the answer is
-// true, or an object whose field "pass" is true; otherwise the field "why" contains the reason. Each check counts as a round trip
-// on the call's account. Name must be the check's name in Applicator.Checks, and cap must be the Asks of its CheckFacts.
+// CheckBy returns a check that invokes the capability cap of the registry. The capability receives the same input as a judge. The
+// check passes if the answer is true, or an object whose field "pass" is true; otherwise the field "why" contains the reason.
+// Each check counts as a round trip on the call's account. Name must be the check's name in Applicator.Checks, and cap must be
+// the Asks of its CheckFacts.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {
 		e := r.entry(cap)
@@ -108,7 +109,8 @@ var passAnswer = mustParse(`{
 	"properties": {"why": {"type": "string", "description": "why it does not pass"}, "pass": {"type": "boolean"}}
 }`)
 
-// passOf reads the answer of a capability that serves as a check.
+// passOf returns nil if out, the answer of a capability that serves as a check, says that the check passes; otherwise, it returns
+// the reason.
 func passOf(out JSON) error {
 	if string(out) == "true" {
 		return nil
@@ -141,7 +143,7 @@ func textOf(out JSON) (text string, isText bool) {
 	return string(out), false
 }
 
-// stringOf reads a JSON string.
+// stringOf returns the value of a JSON string.
 func stringOf(v JSON) (s string, ok bool) {
 	if len(v) == 0 || v[0] != '"' {
 		return "", false
@@ -152,8 +154,8 @@ func stringOf(v JSON) (s string, ok bool) {
 	return s, json.Unmarshal(v, &s) == nil
 }
 
-// member returns a field of a canonical object, or nil. It relies on canonical JSON containing no white space between tokens and
-// no escaped letters.
+// member returns the value of a field of a canonical JSON object, or nil if the object lacks the field. It relies on canonical
+// JSON containing no white space between tokens and no escaped letters.
 func member(object JSON, name string) JSON {
 	if len(object) < 2 || object[0] != '{' {
 		return nil
@@ -169,7 +171,7 @@ func member(object JSON, name string) JSON {
 	return nil
 }
 
-// valueEnd returns the end of the value with which data, canonical JSON, starts.
+// valueEnd returns the length of the canonical JSON value at the start of data.
 func valueEnd(data JSON) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -222,7 +224,11 @@ func fitsFormat(ctx context.Context, s Subject) error {
 	if s.Request.Turn == nil || s.Request.Turn.ResponseFormat == nil {
 		return nil
 	}
-	reply, err := readTurn(s.Out)
+	out := s.reply
+	if out == nil {
+		out = s.Out
+	}
+	reply, err := readTurn(out)
 	if err == nil {
 		_, err = structured.Answered(ctx, s.Request.Turn.ResponseFormat, reply)
 	}
@@ -259,15 +265,15 @@ func noRepetition(_ context.Context, s Subject) error {
 	return nil
 }
 
-// unusable is the error of a check that cannot judge any answer.
+// unusable is the error of a check that cannot judge any value.
 type unusable struct{ error }
 
 func (e *unusable) Unwrap() error { return e.error }
 
-// Broken reports that no other answer can pass.
+// Broken returns true, because the check cannot pass for any other answer either.
 func (*unusable) Broken() bool { return true }
 
-// constraint reads the named constraint of a request.
+// constraint decodes the named constraint of a request.
 func constraint(r *Request, name string, to any) error {
 	var all map[string]json.RawMessage
 	if r.Constraints != nil {
@@ -288,11 +294,11 @@ func constraint(r *Request, name string, to any) error {
 // A Language compiles the expressions of guards, checks and scorers. An error from a method locates the mistake in the text.
 // Methods can be called concurrently. Package cel provides a Language.
 type Language interface {
-	// Guard compiles an expression over variables that yields true or false.
+	// Guard compiles an expression that reads the given variables and yields true or false.
 	Guard(text string, variables []string) (Expression, error)
-	// Formula compiles an expression over variables that yields any value.
+	// Formula compiles an expression that reads the given variables and yields any value.
 	Formula(text string, variables []string) (Expression, error)
-	// Check compiles a check over the variables call and out.
+	// Check compiles a check whose expression reads the variables call and out.
 	Check(text string) (Check, CheckFacts, error)
 }
 
@@ -300,9 +306,9 @@ type Language interface {
 type Expression interface {
 	// Variables returns the names of the variables that the expression reads, sorted.
 	Variables() []string
-	// Fits compares the expression with the schemas of its variables: schemas by path, such as "output" or "call.input". A nil
-	// schema is ignored. The error locates the first use that no value of a schema allows.
+	// Fits returns an error if the expression uses a variable in a way that the variable's schema rules out. The keys of schemas
+	// are paths, such as "output" or "call.input"; a nil schema is ignored. The error locates the first such use.
 	Fits(schemas map[string]*schema.Schema) error
-	// Eval returns the value as canonical JSON. Reading a variable that is absent is an error.
+	// Eval returns the value of the expression as canonical JSON. Reading a variable that is absent is an error.
 	Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error)
 }

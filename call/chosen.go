@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// This file handles calls whose candidates are values of the run.
+// This file handles calls that read their candidates from the run.
 
-// open reports whether the candidates are known only when the call is made. Until then, every registered capability is a
-// candidate.
+// open reports whether the candidates are read from the run, so that they are known only when the call is made. Until then, every
+// registered capability is a candidate.
 func (s *Spec) open() bool { return s.CapFrom != nil || s.CandidatesFrom != nil }
 
-// chosen returns a copy of the spec with the candidates named in d, and whether they came with a contract.
+// chosen returns a copy of the spec with the candidates read from d, and whether a handle with a contract was read.
 func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	to := *s
 	if s.CapFrom != nil {
@@ -37,7 +37,8 @@ func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	return to, contract, err
 }
 
-// chosen returns the call with the candidates named in d, or the call itself if its spec names them.
+// chosen returns a copy of the call with the candidates read from d. If the spec itself names the candidates, it returns the call
+// unchanged.
 func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	if !c.spec.open() {
 		return c, nil
@@ -62,8 +63,8 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	return to, nil
 }
 
-// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is not a fault: it
-// is rejected like any other candidate.
+// wrong returns the error if the contract of the call's handle is invalid. A capability that does not meet the contract is not a
+// fault: it is rejected like any other candidate.
 func (c *caller) wrong() error {
 	for _, f := range c.resolve().faults {
 		if f.Type != "no-candidate" {
@@ -73,7 +74,7 @@ func (c *caller) wrong() error {
 	return nil
 }
 
-// meant suggests a registered capability in place of an id that is not registered.
+// meant returns a suggestion for an unknown id: the most similar registered id as text for an error, or "" if there is none.
 func (s *session) meant(c candidate) string {
 	known := s.app.Registry
 	if s.spec.Tool != "" {

@@ -8,28 +8,28 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Counters count calls and attempts. The zero value is ready; a nil *Counters counts nothing. Any number of runs and goroutines
-// may use the same Counters at once.
+// Counters counts calls and attempts. The zero value is ready to use; a nil *Counters counts nothing. Any number of runs and
+// goroutines may use the same Counters at once.
 type Counters struct {
 	mu    sync.Mutex
 	tally Tally
 }
 
-// A Tally holds the counts up to a certain moment.
+// A Tally is a snapshot of Counters.
 type Tally struct {
 	Calls        int            `json:"calls/total"`
 	Succeeded    int            `json:"calls/succeeded"`
 	Failed       int            `json:"calls/failed"`
 	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // the number of failed calls of each type
-	Retries      int            `json:"calls/retries"`                 // attempts after a capability's first attempt
-	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after a call's first capability
+	Retries      int            `json:"calls/retries"`                 // the number of attempts after a capability's first
+	FallbackHops int            `json:"calls/fallback-hops"`           // the number of capabilities invoked after a call's first
 	Attempts     int            `json:"attempts/total"`                // all attempts, including repairs
 	MustFailed   int            `json:"quality/must-failed"`           // the number of attempts with a failed must
 	JudgeUsed    int            `json:"quality/judge-used"`
 	JudgePass    int            `json:"quality/judge-pass"`
 }
 
-// Count counts a finished call by its record. Tools are not counted.
+// Count adds the finished call that r describes. Calls of tools are not counted.
 func (c *Counters) Count(r *Record) {
 	if c == nil {
 		return
@@ -84,15 +84,15 @@ func (c *Counters) Tally() Tally {
 	return t
 }
 
-// KPIs are the rates of a Tally. A rate without any counts is nil.
+// KPIs are the rates computed from a Tally. A rate is nil if its denominator is zero.
 type KPIs struct {
 	ParseRate      *float64       `json:"parse-rate"`       // the share of calls that did not fail with schema/invalid or format/drift
 	RetryRate      *float64       `json:"retry-rate"`       // per call
 	FallbackRate   *float64       `json:"fallback-rate"`    // per call
 	JudgePassRate  *float64       `json:"judge-pass-rate"`  // passed judgements per judgement
-	MustFailedRate *float64       `json:"must-failed-rate"` // attempts with a failed must, per attempt
+	MustFailedRate *float64       `json:"must-failed-rate"` // the share of attempts with a failed must
 	ByType         map[string]int `json:"by-type"`          // failed calls by type
-	ByDomain       map[string]int `json:"by-domain"`        // failed calls by the part of the type before the slash
+	ByDomain       map[string]int `json:"by-domain"`        // failed calls by domain: the part of the type before the slash
 }
 
 // KPIs computes the rates.

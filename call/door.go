@@ -22,16 +22,16 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // the names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts holds the verdict of every check. The Record of a call contains them, but the content of a node of type Admitted
-	// does not.
+	// Verdicts lists the verdict of every check. It is part of a call's Record, but not of the content of a node of type
+	// Admitted.
 	Verdicts []Verdict `json:"-"`
 }
 
 // Admitted is the type of the node that [Admit] produces.
 var Admitted = dag.NewType[Admission]("stone/admitted")
 
-// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit does for a call. Use it in front of
-// steps other than calls:
+// Admit returns a step that checks an input with checks of the Applicator, as Spec.Admit does for a call. Use it before steps
+// that are not calls:
 //
 //	stone.Seq("answer",
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
@@ -114,7 +114,7 @@ func (d *door) checkGrant(grant []string) (found []stone.Finding) {
 	return found
 }
 
-// renders returns the input, which becomes part of the leaf's keys.
+// renders returns the input as JSON. It becomes part of the leaf's keys.
 func (d *door) renders(in dag.DAG) ([]byte, error) {
 	if d.spec.Input == nil { // Check reports the fault
 		return nil, nil
@@ -123,7 +123,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts ranges over the facts about the step for people; see tree.Facts.
+// facts returns an iterator over the facts that describe the step to people; see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
@@ -137,10 +137,10 @@ func (d *door) fingerprint() []byte {
 	return text
 }
 
-// any reports whether there are checks. Without checks, the score is 1.
+// any reports whether at least one check is required. Without checks, the score is 1.
 func (d *Done) any() bool { return len(d.Must)+len(d.Should) > 0 }
 
-// facts yields the requirements under readable names.
+// facts calls yield with the requirements under human-readable names.
 func (d *Done) facts(yield func(string, string) bool) bool {
 	for _, f := range [][2]string{{"must", strings.Join(d.Must, ", ")}, {"should", strings.Join(d.Should, ", ")}} {
 		if f[1] != "" && !yield("admit "+f[0], f[1]) {
@@ -163,8 +163,8 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome returns the failure of an input that the policy alone would reject. Thus the shoulds of a call can neither lower the
-// policy's minimum nor dilute the score of the policy's own shoulds.
+// unwelcome returns the failure for an input that the policy's own checks reject, or nil if they accept it. They are evaluated
+// separately, so that a call's shoulds can neither lower the policy's minimum nor dilute the score of the policy's shoulds.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil
@@ -207,9 +207,10 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 // actType is the type of the node that contains the out of a request.
 var actType = dag.NewType[JSON]("stone/answer")
 
-// Act answers a request from outside, such as one that ReadRequest has returned. It runs the call as its own pipeline, which is
-// validated before any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains the out
-// and its cost, or the reason for the failure. The Result is that of the run, and is empty if the request was rejected.
+// Act answers a request from outside, for example one that ReadRequest has read. It runs a pipeline that consists of this call
+// and is validated before any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains
+// the out and its cost, or the reason for the failure. The Result is the result of the run; it is empty if the request was
+// rejected before the run.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false
 	cfg.Grant = append([]string{}, cfg.Grant...)

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Needing returns m with effects added to Needs. Each kind of capability uses it to declare the effects of every invocation: a
-// program always needs process.
+// Needing returns a copy of m with effects added to Needs. The constructors of capabilities use it for the effects of every
+// invocation: a program, for example, always needs process.
 func (m Metadata) Needing(effects ...string) Metadata {
 	for _, e := range effects {
 		if !slices.Contains(m.Needs, e) {
@@ -23,8 +23,8 @@ func (m Metadata) Needing(effects ...string) Metadata {
 	return m
 }
 
-// overreaches reports whether the capability needs effects that the grant does not allow, or that the call, if it states effects,
-// does not state.
+// overreaches reports whether the capability needs an effect that the grant excludes or that the call, if it states effects,
+// omits.
 func (m *Metadata) overreaches(s *Spec, grant []string) bool {
 	if len(m.Needs) == 0 {
 		return false
@@ -41,7 +41,8 @@ func (m *Metadata) forbids(s *Spec) bool {
 	return len(grants.Missing(s.Effects, allowed)) > 0
 }
 
-// given returns the effects granted to an answer: the effects that the call states, or else the needs of the capability.
+// given returns the effects granted to an answer: the effects that the call states or, if it states none, the needs of the
+// capability.
 func (m *Metadata) given(s *Spec) []string {
 	if s.Effects != nil {
 		return s.Effects
@@ -127,7 +128,7 @@ func (c *caller) checkGrant(grant []string) []stone.Finding {
 	return found
 }
 
-// lacking returns the finding for an effect that the run does not grant.
+// lacking returns the finding that who needs the effect e, which the run does not grant.
 func lacking(who, e string) stone.Finding {
 	return stone.Finding{Type: "effect-not-granted", Queried: e,
 		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant the effect, or remove what needs it", who, e)}

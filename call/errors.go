@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// An Error is the failure of a capability or of a call. Its types are listed below; capabilities may define further types:
+// An Error is the failure of a capability or of a call. Its Type is one of the following, or a type that a capability defines:
 //
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
 //   - format/drift: a model's answer was not in the requested form
@@ -46,10 +46,10 @@ func (e *Error) Error() string {
 	return e.Type + ": " + e.Message
 }
 
-// FailureKind returns the type, which becomes the step's failure kind.
+// FailureKind returns the error's Type, which becomes the failure kind of the step.
 func (e *Error) FailureKind() string { return e.Type }
 
-// FailureMeta adds the Record to the meta of the step's failure.
+// FailureMeta returns the meta of the step's failure, which contains the Record. It returns nil without a Record.
 func (e *Error) FailureMeta() map[string]string {
 	if e.Record == nil {
 		return nil

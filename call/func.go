@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Func makes a capability from a Go function. The function receives the input, decoded with encoding/json into an A, and returns
-// the out. The kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for errors that fn
+// Func returns a capability that calls the Go function fn. It decodes the input into an A with encoding/json, and fn returns the
+// out. The kind defaults to "go". If the input cannot be decoded, the invocation fails with type InputInvalid; for errors that fn
 // returns, see Capability.Invoke.
 func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capability {
 	m.Kind = cmp.Or(m.Kind, "go")
@@ -37,10 +37,10 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	}}
 }
 
-// Pipeline makes a capability from a pipeline. The pipeline starts with one node of type in, which contains the input; its
-// nearest node of type out at the end is the answer. The pipeline is part of the calling run: it is watched, recorded and
-// cancelled with the run, and uses the run's budget and the call's effects. Its nodes are not kept in the run's DAG. The
-// capability needs the pipeline's effects. Its kind defaults to "pipeline".
+// Pipeline returns a capability that runs the pipeline p. The pipeline starts with one node of type in, which contains the input.
+// The answer is the nearest node of type out when the pipeline ends. The pipeline is part of the calling run: it is watched,
+// recorded and cancelled with the run, and uses the run's budget and the call's effects. Its nodes are not kept in the run's DAG.
+// The capability needs the pipeline's effects. Its kind defaults to "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
 	c := Capability{Metadata: m}

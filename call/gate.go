@@ -36,9 +36,9 @@ type namedCheck struct {
 	streak *fault.Streak
 }
 
-// breaks reports whether a check is broken: either no value can pass it, or the schema of the values is unknown and the check has
-// returned errors for the last few values. If the schema is known, Validate has compared it with the check, so an error depends
-// on the value.
+// breaks reports whether a check that returned err is broken: either no value can pass it, or the schema of the values is unknown
+// and the check has returned errors for the last few values. If the schema is known, Validate has compared it with the check, so
+// an error depends on the value.
 func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	if _, always := fault.Broken(err); sub.Schema != nil {
 		return always
@@ -53,17 +53,9 @@ type bar struct {
 	host         Done // for a door: the policy's part of the checks, whose musts are also in must
 }
 
-// gate checks an answer: first its schema, then must and should, then the judge. The judge is invoked only for an answer that may
+// gate checks an answer whose schema was checked: first must and should, then the judge. The judge is invoked only for an answer that may
 // still be accepted.
 func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) {
-	for _, s := range l.outSchemas {
-		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
-			break
-		}
-	}
-	if err := context.Cause(ctx); err != nil {
-		return v, err
-	}
 	if v, err = l.answer.weigh(ctx, sub); err != nil || v.failure != nil {
 		return v, err
 	}
@@ -96,7 +88,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 // weigh runs must and should and sets the score. For an invalid value or a failed must, it also sets the failure.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
-	if sub.atDoor { // costly checks run only on values that pass the other checks
+	if sub.atDoor { // costly checks run last, only on values that pass the others
 		must, later = cheap(b.must), costly(b.must)
 	}
 	if v.must, err = v.run(ctx, "must", must, sub); err != nil {
@@ -144,7 +136,7 @@ func costly(checks []namedCheck) []namedCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return !c.Costly })
 }
 
-// low returns a failure if the score is too low, otherwise nil.
+// low returns a failure if the score is below the minimum, otherwise nil.
 func (b *bar) low(v *judgement) *Error {
 	if v.score >= b.scoreMin {
 		return nil
@@ -152,8 +144,9 @@ func (b *bar) low(v *judgement) *Error {
 	return &Error{Type: reasons.LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// run runs checks, records their verdicts and returns the failed checks. A broken check stops it with the failure CheckBroken. An
-// error means that a check did not finish: ctx ended, the check is waiting for a person, or the account cannot pay for it.
+// run runs the given checks, records their verdicts and returns the checks that failed. A broken check stops it with the failure
+// CheckBroken. An error means that a check did not finish: ctx ended, the check is waiting for a person, or the account cannot
+// pay for it.
 func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {
 		said := Verdict{By: c.name, As: as, State: "passed"}

@@ -25,12 +25,12 @@ type Guide struct {
 	Tell func(plan []byte, findings stone.Findings) string
 }
 
-// A guiding is a Planner that can explain how its plans are written.
+// A guiding is a Planner that can tell models how to write a plan.
 type guiding interface {
 	Guide(app *Applicator, req *Request, d dag.DAG, passed []dag.Query) *Guide
 }
 
-// A validating is a Planner that can check a plan that is a value, before it is known where the plan will be applied.
+// A validating is a Planner that can check a plan before it is known where the plan will run.
 type validating interface {
 	Valid(app *Applicator, plan []byte, d dag.DAG, grant []string) *Error
 }
@@ -92,7 +92,7 @@ func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (ston
 	return c.ashlar, nil, nil
 }
 
-// A compilation is the last plan that a lane compiled.
+// A compilation is the result of compiling a lane's latest plan.
 type compilation struct {
 	plan, bindings string
 	effects        []string
@@ -135,7 +135,7 @@ func (e *Error) Findings() stone.Findings {
 	return details.Findings
 }
 
-// planValid is the built-in check that a value is a plan that can run, as text or data.
+// planValid is the name of the built-in check that passes if a value is a plan, as text or data, that can run.
 const planValid = "plan-valid"
 
 func (a *Applicator) planValid(ctx context.Context, s Subject) error {

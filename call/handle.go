@@ -6,15 +6,15 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Handle is a capability as a value, which one call can pass to another: its id, and the contract under which it may be
-// invoked. A call that uses the handle can only narrow the contract; see Spec.CapFrom.
+// A Handle refers to a capability. It contains the capability's id and the contract under which it may be invoked, and is a value
+// that one call can pass to another. A call that uses the handle can only narrow the contract; see Spec.CapFrom.
 type Handle struct {
 	Cap      string   `json:"cap/id"`
 	Requires Requires `json:"requires,omitzero"`
 	Done     Done     `json:"done,omitzero"` // its ScoreMin is a lower bound
 }
 
-// contract reports whether the handle has requirements besides its capability.
+// contract reports whether the handle has any requirements.
 func (h *Handle) contract() bool {
 	r := &h.Requires
 	return r.Reply+r.InSchema+r.OutSchema+r.Kind != "" || len(r.Tags) > 0 || h.Done.any() || h.Done.ScoreMin != nil

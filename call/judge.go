@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// judged reports whether the judge is invoked for an answer. It is invoked for every answer, or for a sample that stays the same
-// when the run is resumed.
+// judged reports whether the judge is invoked for an answer. It is invoked for every answer or, with Canary, for a sample of the
+// answers that does not change when the run is resumed.
 func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	j := &l.effective.judge
 	if !j.on || j.canary >= 1 {
@@ -75,8 +75,8 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	return l.pay(ctx, e, &req, step)
 }
 
-// Material returns the input of a capability that judges the subject by a rubric, as the built-in schema "req/eval" describes it.
-// At the door, "out" is the input, "input" is null and "of" is "input".
+// Material returns the input for a capability that judges the subject s by a rubric. It has the built-in schema "req/eval". At
+// the door, "out" is the input, "input" is null and "of" is "input".
 func (s *Subject) Material(rubric string) (JSON, error) {
 	r := s.Request
 	input, of := r.Input, ""
@@ -96,8 +96,8 @@ func (s *Subject) Material(rubric string) (JSON, error) {
 	}{rubric, r.Intent, r.Cap, of, input, r.Context, r.Constraints, r.Done, s.Out})
 }
 
-// gradeOf reads the judge's answer: an object with a number "score" and optional "reasons", or just the number. If the answer has
-// no valid score, why says what is wrong.
+// gradeOf returns the score and the reasons in the judge's answer, which is an object with a number "score" and optional
+// "reasons", or just the number. If the answer has no valid score, why says what is wrong.
 func gradeOf(a *answer) (score *float64, reasons, why string) {
 	switch {
 	case a.Failure != nil:

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// BuiltIn returns the built-in check with the name, such as "max-chars", or nil. Constraints, if not nil, is an object that
-// replaces the constraints of the request, such as {"max-chars": 200}.
+// BuiltIn returns the built-in check with the given name, such as "max-chars", or nil if the name is unknown. Constraints, if not
+// nil, is an object that replaces the constraints of the request, such as {"max-chars": 200}.
 func BuiltIn(name string, constraints JSON) Check {
 	check := builtinChecks[name]
 	if check == nil || constraints == nil {

@@ -1,10 +1,14 @@
 package call_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
 )
 
 func TestBuiltIn(t *testing.T) {
@@ -31,6 +35,27 @@ func TestBuiltIn(t *testing.T) {
 	}
 	if call.BuiltIn("nobody", nil) != nil || !slices.Contains(call.BuiltInChecks(), "json") || !slices.Contains(call.BuiltInSchemas(), "res/text") {
 		t.Error("the lists of names are wrong")
+	}
+}
+
+// An Applicator that defines intents still knows the intents of Stone's own calls.
+func TestOwnIntents(t *testing.T) {
+	answers := call.Func(call.Metadata{ID: "go/any"}, func(context.Context, call.JSON) (map[string]string, error) {
+		return map[string]string{"text": "done"}, nil
+	})
+	app := &call.Applicator{Registry: call.NewRegistry(answers), Intents: map[string]call.Intent{"letter/sort": {}}}
+	for intent, known := range map[string]bool{"letter/sort": true, "eval/grade": true, "eval/revise": true, "search/rerank": true, "llm/turn": true, "letter/sor": false} {
+		spec := call.Spec{Applicator: app, Intent: intent}
+		faults := stone.Validate(call.New("ask", dag.NewType[call.JSON]("answer"), spec), stone.Given{}).Errors()
+		if known != (len(faults) == 0) {
+			t.Errorf("%s: %v", intent, faults)
+		}
+		if err := app.CheckRequest(spec); known != (err == nil) {
+			t.Errorf("a request of %s: %v", intent, err)
+		}
+	}
+	if reply, err := llm.Collect(t.Context(), call.Model(app, call.Spec{}), &llm.Request{Messages: []llm.Message{llm.User("hi")}}); err != nil || reply.Text != "done" {
+		t.Errorf("a turn without an intent: %v, %v", reply, err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	breakAfter = 5                // the number of consecutive failures after which a capability counts as down
-	probeAfter = 10 * time.Second // the time after which one invocation may probe whether the capability is available again
+	probeAfter = 10 * time.Second // the time after which one invocation tests whether the capability is available again
 	grace      = 250 * time.Millisecond
 )
 
@@ -26,13 +26,13 @@ type breaker struct {
 	failed  int // the number of failures in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // until when the capability has requested a pause
+	busy    time.Time // the end of the pause that the capability has requested
 }
 
 // maxBusy is the longest pause that a capability can request by declaring itself busy.
 const maxBusy = time.Hour
 
-// busyFor rejects invocations for d, as the capability requested, but at most for maxBusy.
+// busyFor makes the breaker reject invocations for the duration d, which the capability has requested, but at most for maxBusy.
 func (b *breaker) busyFor(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +88,7 @@ func (b *breaker) leave(end ending) {
 type ending int
 
 const (
-	stopped ending = iota // the ending says nothing about the capability
+	stopped ending = iota // the invocation was stopped, which says nothing about the capability
 	well
 	badly
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// Candidates ranges over the capabilities that may answer and the tools that their plans may use. Package marks calls it.
+// Candidates calls yield for the capabilities that may answer and for the tools that their plans may use. Package marks uses it.
 func (c *caller) Candidates(yield func(id string, needs []string) bool) {
 	r, app := c.resolve(), c.spec.Applicator
 	if len(r.faults) > 0 {

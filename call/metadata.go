@@ -119,7 +119,7 @@ func (m Metadata) Check() error {
 	return errors.Join(faults...)
 }
 
-// numbers returns the fields that must not be negative, by name.
+// numbers returns the values of the numeric fields, which must not be negative, by name.
 func (m Metadata) numbers() map[string]float64 {
 	return map[string]float64{
 		"cap/cost.latency-ms":                  float64(m.Cost.Latency.Milliseconds()),
@@ -136,7 +136,7 @@ func (m Metadata) numbers() map[string]float64 {
 	}
 }
 
-// MarshalJSON writes the latency in milliseconds.
+// MarshalJSON encodes c with the latency in milliseconds.
 func (c Cost) MarshalJSON() ([]byte, error) {
 	type fields Cost
 	return json.Marshal(struct {
@@ -145,7 +145,7 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	}{c.Latency.Milliseconds(), fields(c)})
 }
 
-// MarshalJSON writes the timeout in milliseconds.
+// MarshalJSON encodes l with the timeout in milliseconds.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	type fields Limits
 	return json.Marshal(struct {
@@ -154,5 +154,5 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	}{l.Timeout.Milliseconds(), fields(l)})
 }
 
-// Of returns the cost in USD of an invocation with usage u.
+// Of returns the cost of an invocation with usage u, in USD.
 func (c Cost) Of(u budget.Usage) float64 { return c.USD + c.Price.Of(u) }

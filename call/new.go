@@ -24,10 +24,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// New makes a call: an ashlar that finds a capability to answer a request. The call's node, of type produces, contains the
-// accepted out; the node's meta contains the call's Record. An empty name defaults to the name of produces. A failure is an
-// *Error, whose Type is the kind of the step's failure. With Dispatch.AllowFailure, a failed call produces a node of type
-// Failed(produces) instead, and the run continues.
+// New returns a call: an ashlar that selects a capability to answer a request. The call produces a node of type produces, whose
+// content is the accepted out and whose meta contains the call's Record. An empty name defaults to the name of produces. A
+// failure is an *Error, whose Type is the kind of the step's failure. With Dispatch.AllowFailure, a failed call produces a node
+// of type Failed(produces) instead, and the run continues.
 //
 // The Applicator must be complete when the ashlar is validated or run. Validate reports a
 // call that no capability can answer as "no-candidate", and undefined names as
@@ -75,10 +75,10 @@ func (c *caller) detail() stone.Detail {
 	}
 }
 
-// OnlySteps returns true: a call has no effects beyond its recorded steps.
+// OnlySteps returns true, because all effects of a call happen in recorded steps.
 func (c *caller) OnlySteps() bool { return true }
 
-// heal returns the ashlar that makes the node of an allowed failure.
+// heal returns the ashlar that produces the node for an allowed failure.
 func heal(name string, produces dag.AnyType) stone.Ashlar {
 	out := Failed(produces)
 	return stone.New(name+" failed", out, func(_ context.Context, d dag.DAG) (Record, error) {
@@ -99,7 +99,7 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
-// modelled is implemented by the Detail of a leaf that calls a model, such as an agent.
+// modelled is the interface of leaves that call a model, such as agents, as their Detail's Value.
 type modelled interface{ Model() llm.Model }
 
 // TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is not an agent or has another
@@ -116,8 +116,8 @@ func TurnOf(a stone.Ashlar) (Spec, bool) {
 	return m.spec, true
 }
 
-// Failed is the node type of an allowed failure. Its content is the Record of the
-// call.
+// Failed returns the type of the node that a call with Dispatch.AllowFailure produces if it fails. The node's content is the
+// Record of the call.
 func Failed(produces dag.AnyType) dag.Type[Record] {
 	return dag.NewType[Record]("stone/failed/" + produces.Name())
 }
@@ -157,11 +157,11 @@ type session struct {
 	*caller
 	*resolved
 	app     *Applicator
-	ctx     context.Context // done when the account's time is up
+	ctx     context.Context // done at the account's deadline
 	dag     dag.DAG
 	account *budget.Account
 	request Request
-	reasons []string // why each candidate is skipped, or "", in the order of candidates
+	reasons []string // for each candidate, in order: the reason why it is skipped, or ""
 	// disagreed is the reason why the first candidates of an agreement did not agree.
 	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
@@ -250,8 +250,8 @@ type requestParts struct {
 	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
-// parts returns the parts of the request and the schema of the input's type. A recorded request is reused even if the program
-// would now build a different one. The request of a turn is recorded by the agent instead.
+// parts returns the parts of the request that come from the DAG, and the schema of the input's type. A recorded request is reused
+// even if the program would now build a different one. The request of a turn is recorded by the agent instead.
 func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	if s.turn != nil {
 		return s.readParts()

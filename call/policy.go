@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// switchesOn are the failures after which, by default, another capability is invoked.
+// switchesOn lists the failure types after which, by default, another capability is invoked.
 var switchesOn = []string{reasons.SchemaInvalid, reasons.FormatDrift, reasons.LowScore, reasons.MustFailed, reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed}
 
 // effective is a policy applied to one call. Its levels, the most specific first, are the
@@ -74,7 +74,7 @@ func (p *Policy) fallback(intent string) []string {
 	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
 }
 
-// recoverable reports whether another capability may be invoked after a failure.
+// recoverable reports whether another capability may be invoked after the given failure.
 func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
 }
@@ -85,14 +85,14 @@ func (d *Done) over(level Done) {
 	over(d.ScoreMin, level.ScoreMin)
 }
 
-// over replaces the value of a less specific level unless by is nil.
+// over sets *to to *by, the value of a more specific level, unless by is nil.
 func over[T any](to *T, by *T) {
 	if by != nil {
 		*to = *by
 	}
 }
 
-// union returns the names of both lists, each once.
+// union returns the names in a or b, each once.
 func union(a, b []string) []string {
 	for _, name := range b {
 		if !slices.Contains(a, name) {

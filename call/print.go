@@ -105,7 +105,7 @@ func (c *caller) renders(d dag.DAG) ([]byte, error) {
 	return canon.Append(nil, parts)
 }
 
-// asked returns the candidates that are named in d, with their versions.
+// asked returns, as JSON, the candidates read from d and their versions.
 func (s *Spec) asked(d dag.DAG) (JSON, error) {
 	chosen, _, err := s.chosen(d)
 	if err != nil {

@@ -38,7 +38,7 @@ type Record struct {
 	From string `json:"from,omitempty"`
 }
 
-// A Rejection describes a skipped candidate and the first test that it failed.
+// A Rejection describes a candidate that was not invoked and the first test that it failed.
 type Rejection struct {
 	Cap    string `json:"cap/id"`
 	Reason string `json:"reason"` // such as "requires/cap-kind-mismatch"
@@ -49,7 +49,7 @@ type Attempt struct {
 	Cap          string   `json:"cap/id"`
 	Version      string   `json:"cap/version,omitempty"`
 	Number       int      `json:"attempt"`          // the number of this capability's attempt, counted from 1
-	Repair       bool     `json:"repair,omitempty"` // whether it repairs the preceding rejected answer
+	Repair       bool     `json:"repair,omitempty"` // whether the attempt repairs the rejected answer of the preceding attempt
 	Cancelled    bool     `json:"cancelled,omitempty"`
 	Score        *float64 `json:"score,omitempty"`
 	Judge        *float64 `json:"judge,omitempty"`
@@ -95,7 +95,7 @@ func (r *Record) keep() kept {
 	return k
 }
 
-// restore is the inverse of Record.keep.
+// restore returns the Record from which keep made k.
 func (k *kept) restore() *Record {
 	r := k.Record
 	r.Strategy = k.Strategy
@@ -126,8 +126,8 @@ func (r *Record) meta() map[string]string {
 	return map[string]string{terms.CallNote: string(text)}
 }
 
-// RecordOf returns the Record in the meta of a call's node, or of its failure. It returns nil if the Record is missing or
-// malformed.
+// RecordOf returns the Record in the meta of n, which is the node of a call or of its failure. It returns nil if the Record is
+// missing or malformed.
 func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
 // RecordIn is like RecordOf, but takes the meta of a node or of a step's record.

@@ -61,7 +61,7 @@ func NewRegistry(caps ...Capability) *Registry {
 // tokens. It makes prices by token and by invocation comparable.
 func (c Cost) typical() float64 { return c.USD + (c.In+c.Out)/1000 }
 
-// Err returns all faults of the capabilities, one per line, or nil.
+// Err returns an error that lists all faults of the capabilities, one per line, or nil if there are none.
 func (r *Registry) Err() error {
 	if r == nil {
 		return nil
@@ -87,7 +87,7 @@ func (r *Registry) ordered() (ids []string) {
 	return ids
 }
 
-// Intents ranges over the intents of all capabilities. An intent of several capabilities is repeated.
+// Intents returns an iterator over the intents of all capabilities. An intent of several capabilities is repeated.
 func (r *Registry) Intents() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range r.IDs() {
@@ -100,7 +100,7 @@ func (r *Registry) Intents() iter.Seq[string] {
 	}
 }
 
-// Lookup returns the metadata of a capability, and whether the id is registered.
+// Lookup returns the metadata of the capability with the given id, and whether the id is registered.
 func (r *Registry) Lookup(id string) (Metadata, bool) {
 	e := r.entry(id)
 	if e == nil {
@@ -128,12 +128,12 @@ func (r *Registry) SetDown(id string, down bool) bool {
 
 // A State is the current state of a capability.
 type State struct {
-	Down     bool `json:"down"`      // the capability is skipped: its breaker is open, it requested a pause, or SetDown was called
-	Failures int  `json:"failures"`  // consecutive failures up to now
+	Down     bool `json:"down"`      // not invoked: its breaker is open, it requested a pause, or SetDown was called
+	Failures int  `json:"failures"`  // the number of failures since the last success
 	InFlight int  `json:"in-flight"` // the number of running invocations
 }
 
-// State returns the state of a capability, or the zero State if the id is not registered.
+// State returns the current state of the capability with the given id, or the zero State if the id is not registered.
 func (r *Registry) State(id string) State {
 	e := r.entry(id)
 	if e == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the error in the envelope, or one of type
-// SchemaInvalid if the envelope is malformed. The parts of a stream are joined in Out. A plan stays in the notation of the
-// envelope.
+// ReadReply decodes the envelope of a reply, in EDN or JSON. If the envelope contains an error, ReadReply returns it as an
+// *Error; if the envelope is malformed, it returns an *Error of type SchemaInvalid. The parts of a stream are joined in Out. A
+// plan stays in the notation of the envelope.
 func ReadReply(data []byte) (*Reply, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -26,10 +26,10 @@ func ReadReply(data []byte) (*Reply, error) {
 	return readReply(v, true)
 }
 
-// ReadOutput reads the output of a program: the envelope of a reply, or the bare out of a value. An envelope is JSON or EDN, and
-// may omit proto and trace. A bare out is JSON, or a map in EDN. A map with proto, error, or a result with a type is read as an
-// envelope, so that an error is never mistaken for a value. Plain text is malformed, although EDN would read its first word as a
-// symbol.
+// ReadOutput decodes the output of a program: either the envelope of a reply or only the out of a value. An envelope is JSON or
+// EDN, and may omit proto and trace. A bare out is JSON, or a map in EDN. A map with proto, error, or a result with a type is
+// read as an envelope, so that an error is never mistaken for a value. Plain text is malformed, although EDN would read its first
+// word as a symbol.
 //
 // A program that streams writes each piece of its text first, on a line of its own:
 //
@@ -163,7 +163,7 @@ func textOut(text string) JSON {
 	return data
 }
 
-// modes are the values of Usage.Mode.
+// modes lists the values of Usage.Mode.
 var modes = []string{llm.Live, llm.Mock, llm.Replay}
 
 // read reads the usage of an answer. Further fields are allowed.

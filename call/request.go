@@ -25,7 +25,7 @@ const MaxEnvelope = 8 << 20
 
 var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
 
-// ReadRequest reads the envelope of a request, in EDN or JSON. The Input, Context and Constraints of the Spec are constants,
+// ReadRequest decodes the envelope of a request, in EDN or JSON. The Input, Context and Constraints of the Spec are constants,
 // which read nothing from a DAG. The Applicator of the Spec is nil. The error is an *Error of type InvalidRequest. The error
 // names the first fault (see Error.Reason) and lists all faults in its details. Applicator.CheckRequest and stone.Validate check
 // whether the request can be answered.
@@ -65,7 +65,7 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 	return trace, spec, nil
 }
 
-// readProto reports whether the envelope is of this protocol.
+// readProto reports whether the envelope belongs to this version of the protocol.
 func readProto(m *form.Map) bool {
 	m.Need("proto")
 	v, ok := m.Field("proto")
@@ -119,7 +119,7 @@ type refusal struct {
 	Column     int    `json:"column,omitempty"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
-	denied     string // the missing effect, if that is the fault
+	denied     string // the missing effect, if the fault is a missing effect
 }
 
 func refuse(faults form.Faults) *Error {
@@ -167,7 +167,7 @@ func refuseRequest(findings stone.Findings) error {
 	return refuseFor(all[0].Message, all...)
 }
 
-// Reason returns why a request was rejected, such as "trace/missing". It is "" for other errors.
+// Reason returns a code for the reason why a request was rejected, such as "trace/missing". For any other error, it returns "".
 func (e *Error) Reason() string {
 	var details struct {
 		Reason string `json:"reason"`
@@ -201,15 +201,14 @@ func reasonOf(f form.Fault) string {
 	return part + "/" + what
 }
 
-// CheckRequest checks a request before any capability is invoked: its intent must be
-// known, and its input must fit the schema of the intent. It accepts everything if
-// Intents is nil. The error is of type InvalidRequest.
+// CheckRequest returns an error if the intent of the request is unknown, or if its input does not fit the intent's schema. Use it
+// before any capability is invoked. If Intents is nil, it returns nil. The error is of type InvalidRequest.
 func (app *Applicator) CheckRequest(s Spec) error {
 	if app.Intents == nil {
 		return nil
 	}
-	intent, ok := app.Intents[s.Intent]
-	if !ok {
+	intent := app.Intents[s.Intent]
+	if !app.knows(s.Intent) {
 		message := fmt.Sprintf("unknown intent %q", s.Intent)
 		return refuseFor(message, refusal{Reason: "intent/not-supported", Path: "task.intent", Message: message})
 	}

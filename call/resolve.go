@@ -69,7 +69,7 @@ func (r *faults) fault(typ string, format string, args ...any) *stone.Finding {
 	return &(*r)[len(*r)-1]
 }
 
-// unknown reports an undefined name.
+// unknown adds a finding about an undefined name.
 func (r *faults) unknown(typ string, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "unknown %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
@@ -174,7 +174,7 @@ func mostSpecific(list []*schema.Schema) *schema.Schema {
 	return list[1]
 }
 
-// schemaID identifies a schema in the key of a step.
+// schemaID returns text that identifies a schema in the key of a step.
 func schemaID(s *schema.Schema) string {
 	sum := sha256.Sum256(s.JSON())
 	return hex.EncodeToString(sum[:8])
@@ -190,12 +190,12 @@ func specific(s *schema.Schema) *schema.Schema {
 
 func (app *Applicator) schemaNames() iter.Seq[string] { return namesIn(app.Schemas, builtin) }
 
-// namesIn ranges over the keys of both maps.
+// namesIn returns an iterator over the keys of both maps.
 func namesIn[V any](a, b map[string]V) iter.Seq[string] {
 	return slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b)))
 }
 
-// outSchema returns the schema of the out that checks see, or nil.
+// outSchema returns the schema of the out that checks judge, or nil if it is unknown.
 func (r *resolved) outSchema() *schema.Schema {
 	if len(r.outSchemas) == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (r *resolved) inputType(s *Spec) *schema.Schema {
 	return r.in
 }
 
-// bar finds the checks of a contract and compares them with the types that they will see.
+// bar resolves the checks that a contract names, and compares them with the types of the values that they will judge.
 func (r *faults) bar(app *Applicator, done Done, in, out *schema.Schema) bar {
 	return bar{must: r.checks(app, done.Must, in, out), should: r.checks(app, done.Should, in, out), scoreMin: *done.ScoreMin}
 }
@@ -233,6 +233,12 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 		r.unknown("unknown-check", "check", name, namesIn(app.Checks, builtinChecks))
 	}
 	return all
+}
+
+// knows reports whether a call may have the intent: Intents is nil or defines it, or it is one of Stone's own.
+func (app *Applicator) knows(intent string) bool {
+	_, known := app.Intents[intent]
+	return known || app.Intents == nil || slices.Contains(terms.OwnIntents, intent)
 }
 
 // resolveCandidates finds the candidates. The metadata of at least one must pass the tests.
@@ -256,10 +262,8 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		if s.Tool != "" {
 			what = fmt.Sprintf("no tool %q can answer", s.Tool)
 		}
-		if app.Intents != nil && s.Tool == "" {
-			if _, known := app.Intents[s.Intent]; !known {
-				what += ", which is unknown"
-			}
+		if s.Tool == "" && !app.knows(s.Intent) {
+			what += ", which is unknown"
 		}
 		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "configure or register a capability that can"), ", "))
 		f.Queried = s.Intent
@@ -274,7 +278,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 				f.Suggestion = suggest.Closest(c.id, slices.Values(known.IDs()))
 			}
 		}
-	} else if _, known := app.Intents[s.Intent]; !known && app.Intents != nil && s.Tool == "" {
+	} else if s.Tool == "" && !app.knows(s.Intent) {
 		r.unknown("no-candidate", "intent", s.Intent, maps.Keys(app.Intents))
 	}
 	if fix := s.Dispatch.Repair; fix != nil {

@@ -12,14 +12,15 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Response is the envelope of the answer to a request. It contains Err if that is not nil, and otherwise Reply.
+// A Response is the envelope of the answer to a request. If Err is not nil, the envelope contains Err; otherwise, it contains
+// Reply.
 type Response struct {
 	Trace Trace
 	Reply *Reply
 	Err   error
 }
 
-// MarshalJSON writes the envelope in JSON.
+// MarshalJSON returns the envelope in JSON.
 func (r Response) MarshalJSON() ([]byte, error) {
 	v, err := r.value(true)
 	if err != nil {
@@ -255,8 +256,8 @@ func withKeywords(v edn.Value) edn.Value {
 	return v
 }
 
-// AsError returns the *Error in err. If there is none, it returns a new *Error whose type is the kind of the failure, or
-// InvokeFailed.
+// AsError returns the *Error that err wraps. If err wraps none, AsError returns a new *Error whose Type is the failure kind of
+// err or, if it has none, InvokeFailed.
 func AsError(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

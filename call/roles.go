@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// A Principal is the user or service on whose behalf a pipeline runs.
+// A Principal is the user or service on whose behalf a pipeline runs, with its roles.
 type Principal struct {
 	ID    string   `json:"id"`
 	Roles []string `json:"roles,omitempty"`
@@ -53,8 +53,8 @@ func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	return met, ruled
 }
 
-// Denied explains why an effect is denied, with the required roles and the principal's. It returns "" if no rule denies the
-// effect.
+// Denied returns the reason why the effect e is denied to p, with the required roles and the roles of p. It returns "" if no rule
+// denies the effect.
 func (r Roles) Denied(p Principal, e string) string {
 	has := "no role"
 	if len(p.Roles) > 0 {
@@ -102,8 +102,8 @@ func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	return granted, denied
 }
 
-// Grant returns the effects of a grant that the principal may have, for the Grant of a stone.Config. An effect without a rule
-// stays granted, because the host has granted it. The result is sorted and never nil, which would grant everything.
+// Grant returns the effects in grant that the principal may have, for use as stone.Config.Grant. An effect without a rule remains
+// granted, because the host has granted it. The result is sorted and never nil, which would grant everything.
 func (r Roles) Grant(p Principal, grant []string) []string {
 	left := []string{}
 	for _, e := range grant {

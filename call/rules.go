@@ -89,7 +89,7 @@ func readSchemas(v form.Value) map[string]*schema.Schema {
 	return schemas
 }
 
-// readRoles reads the rules of effects by name, from the field part.
+// readRoles reads the rules of effects, by the name of the effect, from the field part.
 func readRoles(m *form.Map, to *Roles, part string) {
 	if _, ok := m.Field(part); !ok {
 		return

@@ -42,7 +42,7 @@ var builtin = map[string]*schema.Schema{
 	}`),
 }
 
-// text returns the schema of an object with text in one of the properties.
+// text returns the schema of an object in which one of the given properties contains text.
 func text(properties ...string) string {
 	s := `{"type": "object", "anyOf": [`
 	for i, p := range properties {
@@ -64,8 +64,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// Schema returns the built-in schema with the name, or else the Applicator's schema. For "" it returns nil, which accepts
-// anything.
+// Schema returns the built-in schema with the given name or, if there is none, the Applicator's schema with that name. For "", it
+// returns nil, which accepts any value.
 func (app *Applicator) Schema(name string) (s *schema.Schema, ok bool) {
 	if name == "" {
 		return nil, true

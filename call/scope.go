@@ -36,8 +36,8 @@ func (s Scope) Check() error {
 	return nil
 }
 
-// Unconfined returns an error if an unconfined program must not be started: the scope limits directories or servers, or does not
-// list the program. What names the kind of program, such as "an engine".
+// Unconfined returns an error if the scope does not allow program to be started without confinement: it limits directories or
+// servers, or does not list the program. What is the kind of program for the error, such as "an engine".
 func (s Scope) Unconfined(what, program string) error {
 	if s.FS != nil || s.Net != nil {
 		return fmt.Errorf("%s cannot be limited to directories and servers: leave fs and net out of its scope", what)
@@ -90,7 +90,7 @@ func realPath(path string) (string, error) {
 // Process lists programs.
 type Process []string
 
-// Check returns an error if a program must not be started. The program is named by its absolute path. A symbolic link is in scope
+// Check returns an error if the scope does not allow the program, an absolute path, to be started. A symbolic link is in scope
 // only if the list contains its own path.
 func (p Process) Check(program string) error {
 	if !filepath.IsAbs(program) {
@@ -105,8 +105,7 @@ func (p Process) Check(program string) error {
 // Net lists servers.
 type Net []string
 
-// Check returns an error if a URL must not be requested: its scheme, host and port must
-// belong to a server in scope.
+// Check returns an error if the scheme, host and port of u do not belong to a server in scope.
 func (n Net) Check(u *url.URL) error {
 	if n == nil {
 		return nil
@@ -119,7 +118,8 @@ func (n Net) Check(u *url.URL) error {
 	return fmt.Errorf("the server %s is not in scope: %s", origin(u), inScope(n))
 }
 
-// Follow returns an error if a redirect must not be followed. If n is nil, only a redirect to the same server is allowed.
+// Follow returns an error if a redirect from the URL asked to the URL to must not be followed: the server of to must be in scope
+// or, if n is nil, be the server of asked.
 func (n Net) Follow(asked, to *url.URL) error {
 	if n == nil && origin(asked) != origin(to) {
 		return fmt.Errorf("a redirect from %s to %s: name both in scope.net to allow it", origin(asked), origin(to))

@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// sent is the request to a capability. It is recorded with the answer for people, and read by package internal/view.
+// sent is the request as it was sent to a capability. It is recorded with the answer, so that package internal/view can show it
+// to people.
 type sent struct {
 	System string `json:"system,omitempty"`
 	Input  string `json:"input,omitempty"`  // the messages to a model, or the input of another capability

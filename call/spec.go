@@ -16,9 +16,10 @@ type Spec struct {
 	Applicator *Applicator // the router; required
 
 	Intent string // the task, such as "text/respond"
-	// Cap pins the call to one capability, without fallbacks.
+	// Cap is the id of the only capability that may answer; there are no fallbacks. If empty, Dispatch selects the candidates.
 	Cap string
-	// Tool invokes a tool of the Applicator instead of a capability, without fallbacks. Intent and Requires do not select it.
+	// Tool is the id of the Applicator's tool to invoke in place of a capability, without fallbacks. Intent and Requires are not
+	// used to select it.
 	Tool     string
 	Requires Requires
 	Dispatch Dispatch
@@ -51,12 +52,12 @@ type Spec struct {
 	Input, Context, Constraints dag.Reader[any]
 }
 
-// From makes a part of a request, which is the JSON of the value that r reads.
+// From returns a part of a request: the value that r reads, as JSON.
 func From[A any](r dag.Reader[A]) dag.Reader[any] {
 	return &part{dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r), reflect.TypeFor[A]()}
 }
 
-// A part reads a part of a request whose Go type is known.
+// A part is a reader of a part of a request. It knows the Go type of the part.
 type part struct {
 	dag.Reader[any]
 	goType reflect.Type
@@ -71,12 +72,12 @@ func (p *part) typed() *schema.Schema {
 	return specific(s)
 }
 
-// Requires is a hard filter on the capabilities that may answer.
+// Requires lists requirements that a capability must meet to be invoked.
 type Requires struct {
 	// Reply is "value" or "plan"; "" allows both.
 	Reply string `json:"reply,omitempty"`
-	// InSchema and OutSchema must equal the names of the capability's schemas, unless the capability has none or has "req/any"
-	// and "res/any". The final value must fit OutSchema. An empty name requires nothing.
+	// InSchema and OutSchema name schemas. The capability must have the same schemas, or none, or "req/any" and "res/any". The
+	// final value must fit OutSchema. An empty name requires nothing.
 	InSchema  string   `json:"in-schema,omitempty"`
 	OutSchema string   `json:"out-schema,omitempty"`
 	Kind      string   `json:"cap/kind,omitempty"`
@@ -91,7 +92,7 @@ const (
 	Agreement  = "agreement"  // the first few at once; if they disagree, the others in order
 )
 
-// Dispatch selects the candidates and the strategy.
+// Dispatch says which candidates a call invokes, and in which way.
 type Dispatch struct {
 	Candidates   []string      `json:"candidates,omitempty"` // the ids, in order
 	Strategy     string        `json:"strategy,omitempty"`   // Cascade if empty
@@ -120,17 +121,17 @@ type Retry struct {
 	FallbackMax *int `json:"fallback-max,omitempty"` // the maximum number of further capabilities; the first group of an agreement counts as one
 }
 
-// Repair lets a capability repair an answer that the gate rejected.
+// Repair configures the repair of an answer that the gate has rejected.
 type Repair struct {
 	Cap string `json:"cap/id,omitempty"` // empty means the capability that answered
 	Max int    `json:"max,omitempty"`    // the maximum number of repairs; 1 if zero
 }
 
-// Done lists the requirements on an answer, or on an input.
+// Done lists the requirements that an answer or an input must meet.
 type Done struct {
 	Must     []string `json:"must,omitempty"`      // the names of checks that must pass
 	Should   []string `json:"should,omitempty"`    // the names of checks; the share that passes is the score
-	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil leaves it to the policy, 0 by default
+	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil means the policy's value, 0 by default
 }
 
 // Budget limits the spending of a call.
@@ -152,7 +153,7 @@ type Judge struct {
 	On      *bool    `json:"on,omitempty"`       // false by default
 	Weight  *float64 `json:"w,omitempty"`        // the weight of the judge in the score; 0.5 by default
 	Veto    *bool    `json:"veto,omitempty"`     // whether the judge's score alone must reach score-min
-	OnError string   `json:"on-error,omitempty"` // "closed" (default) fails the call, "open" ignores the judge
+	OnError string   `json:"on-error,omitempty"` // without a score: "closed" (default) fails the call, "open" ignores the judge
 	Canary  *float64 `json:"canary,omitempty"`   // the share of answers that are judged; 1 by default
 	Cap     string   `json:"cap/id,omitempty"`   // the judge; by default the cheapest with the intent "eval/grade"
 	Rubric  string   `json:"rubric,omitempty"`   // the criteria, which are part of the judge's input
@@ -160,7 +161,8 @@ type Judge struct {
 	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
-// A Policy contains rules by intent. Its levels, most specific first, are the call itself, its intent, Default and Routing.
+// A Policy contains the rules that apply to calls, by intent. Its levels, most specific first, are the call itself, its intent,
+// Default and Routing.
 type Policy struct {
 	Default Rules            `json:"default,omitzero"`
 	Intents map[string]Rules `json:"intents,omitempty"`
@@ -175,5 +177,5 @@ type Intent struct {
 	Out string `json:"out-schema,omitempty"`
 }
 
-// JSON is a value, as canonical JSON, of the data model that EDN and JSON share.
+// JSON is a value as canonical JSON. EDN can express the same values.
 type JSON = json.RawMessage

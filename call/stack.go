@@ -12,7 +12,7 @@ import (
 // programs. Plans also have a lower limit; see plan.Limits.
 const maxStack = 100
 
-// A Frame is one call of a call stack.
+// A Frame is one of the calls that enclose a request; see Request.Stack.
 type Frame struct {
 	Call   string `json:"call"`             // the path of the call in the run
 	Intent string `json:"intent,omitempty"` // empty for a tool
@@ -34,7 +34,7 @@ func (r *Request) enter(ctx context.Context, path string) context.Context {
 	return context.WithValue(ctx, stackKey{}, append(stack, Frame{Call: path, Intent: r.Intent, Cap: r.Cap}))
 }
 
-// nested finds the calls around this one and limits their number.
+// nested returns the calls that enclose this one, or an error if there are too many.
 func (s *session) nested() error {
 	s.request.Stack = stackOf(s.ctx)
 	if len(s.spec.Stack) > 0 { // the calls of the process that sent the request

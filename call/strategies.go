@@ -30,7 +30,7 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	return s.cascade(0, nil)
 }
 
-// filter finds out which candidates cannot be invoked now, and why.
+// filter determines which candidates cannot be invoked now, and the reasons.
 func (s *session) filter() {
 	s.reasons = make([]string, len(s.candidates))
 	left := s.account.Left()
@@ -311,7 +311,7 @@ type heat struct {
 	running int
 }
 
-// more reports whether a candidate has not started.
+// more reports whether some candidates have not been started.
 func (h *heat) more() bool { return len(h.lanes) < len(h.places) }
 
 // start starts the next lane. The costs are drawn in order, because otherwise the speed of the draws would decide which candidate

@@ -17,8 +17,8 @@ type piece struct {
 	reason string // why the text so far is void
 }
 
-// readPiece reads {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in JSON or EDN. Further fields are allowed,
-// so the output of stone act --stream is a stream too.
+// readPiece decodes one line of the form {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in JSON or EDN.
+// Further fields are allowed, so the output of stone act --stream is a stream too.
 func readPiece(line []byte) (p piece, ok bool) {
 	if !bytes.Contains(line, []byte("delta")) && !bytes.Contains(line, []byte("retracted")) {
 		return p, false
@@ -39,7 +39,8 @@ func readPiece(line []byte) (p piece, ok bool) {
 	return p, false
 }
 
-// nextPiece cuts off the first line if it is a piece. It skips blank lines before that line.
+// nextPiece returns the piece on the first nonblank line of data and the data after that line. It returns false if the line is
+// not a piece.
 func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
 	data = bytes.TrimLeft(data, " \t\r\n")
 	line, rest, _ := bytes.Cut(data, []byte("\n"))

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A bounding is a Planner that limits the plans that it runs.
+// A bounding is a Planner that limits returned plans. Around returns a context in which plans run within these limits.
 type bounding interface {
 	Around(context.Context) context.Context
 }
@@ -95,7 +95,7 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 
 // Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a string in EDN or JSON, or data.
 // It answers with that plan, which then runs like any returned plan: checked as a whole, within the limits of returned plans and
-// the call's effects. Applying a plan does not itself cost anything.
+// the call's effects. The tool itself costs nothing.
 const Apply = "stone/apply"
 
 var applier = NewRegistry(Capability{
@@ -122,7 +122,7 @@ func apply(_ context.Context, req *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// tool returns the tool with this id, or nil.
+// tool returns the tool with the given id, or nil if the id is unknown.
 func (a *Applicator) tool(id string) *entry {
 	if id == Apply {
 		return applier

@@ -17,15 +17,15 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
-// turnIntent is the intent of [Model] calls whose Spec does not name one.
-const turnIntent = "llm/turn"
-
-// Model returns a model that makes a call for every request. The call uses a cascade or another strategy over capabilities, with
-// their limits and breakers, and the checks and the judge of the Spec. The Applicator thus selects the capability that answers
-// each turn of an agent:
+// Model returns a model that answers every request with a call described by spec. The call invokes capabilities, with their
+// limits and breakers, according to the Spec's strategy, and applies the Spec's checks and judge. The Applicator thus selects the
+// capability that answers each turn of an agent:
 //
 //	app := &call.Applicator{Registry: call.NewRegistry(small, large)}
 //	fix := agent.New("fix", Patch, call.Model(app, call.Spec{
@@ -33,8 +33,9 @@ const turnIntent = "llm/turn"
 //	}), agent.Config{…})
 //
 // The input of the call is the llm.Request, and its out the llm.Reply, both as JSON. Capabilities of call/model receive the whole
-// conversation with tools and response format; any other capability may answer with {"text": "…"}. Dispatch.Repair adds the
-// rejected answer to the context. Model sets the Applicator and the Input of the Spec; the Intent of the Spec defaults to
+// conversation with tools and response format; any other capability may answer with {"text": "…"}. If the intent has an
+// out-schema that is not for a text, models are told to answer in JSON that fits it, and checks see that JSON; another capability
+// may answer with a value that fits. Dispatch.Repair adds the rejected answer to the context. Model sets the Applicator and the Input of the Spec; the Intent of the Spec defaults to
 // "llm/turn".
 //
 // The call itself draws on the account in the context. The Budget of the Spec limits each request. In a run, the attempts are
@@ -42,7 +43,7 @@ const turnIntent = "llm/turn"
 // answer while it arrives. The other strategies stream the chosen answer once it is complete.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
-	spec.Intent = cmp.Or(spec.Intent, turnIntent)
+	spec.Intent = cmp.Or(spec.Intent, terms.Turn)
 	spec.Dispatch.AllowFailure = false
 	return &turns{spec: spec}
 }
@@ -52,7 +53,7 @@ type turns struct{ spec Spec }
 // turnType is the node type of a Model's request.
 var turnType = dag.NewType[JSON]("stone/turn")
 
-// caller returns the call of a request.
+// caller returns the call that answers the given request.
 func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
 	spec := m.spec
 	spec.Input = dag.ReaderFunc(func(dag.DAG) (any, error) { return req, nil })
@@ -68,20 +69,20 @@ func (m *turns) Check() error {
 	return errors.Join(errs...)
 }
 
-// CheckGrant returns the effects that the calls need and the grant lacks.
+// CheckGrant returns a finding for each effect that the calls need and the grant lacks.
 func (m *turns) CheckGrant(grant []string) []stone.Finding {
 	return m.caller(nil, nil).checkGrant(grant)
 }
 
-// Unpriced returns the models that the calls may use and whose price is unknown.
+// Unpriced returns the names of the models without a known price that the calls may use.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
-// Most returns the most that the call for a request can cost; see llm.Most.
+// Most returns the maximum cost of the call for the given request; see llm.Most.
 func (m *turns) Most(ctx context.Context, req *llm.Request) budget.Bound {
 	return m.caller(req, nil).bound(ctx)
 }
 
-// Info names the model after the intent of its calls.
+// Info returns the model's description. Its name is the intent of the calls.
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
 
 // Stream implements llm.Model.
@@ -122,7 +123,7 @@ func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.
 	return answered{n, err}
 }
 
-// A turnStream joins the streams of the capabilities that a call invokes.
+// A turnStream combines the streams of all capabilities that a call invokes into one stream.
 type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool
@@ -287,4 +288,46 @@ func readTurn(out JSON) (*llm.Reply, error) {
 		}
 	}
 	return reply, reply.CheckContent()
+}
+
+// fits checks an out with a schema and returns the answer that further checks see. In a turn, the answer is the JSON in the text of
+// the reply, unless the schema is for a text. A reply with tool calls is not an answer yet. An out that is not a reply but fits
+// the schema becomes the text of a reply.
+func (l *lane) fits(s *schema.Schema, o *outcome) (answer JSON, invalid error) {
+	invalid = s.Validate(l.ctx, o.out)
+	if l.turn == nil {
+		return o.out, invalid
+	}
+	reply, err := readTurn(o.out)
+	switch {
+	case err != nil && invalid == nil:
+		text, _ := textOf(o.out)
+		answer, o.out = o.out, textOut(text)
+		return answer, nil
+	case err != nil:
+		return o.out, invalid
+	case len(reply.ToolCalls) > 0:
+		return o.out, nil
+	case structured.SaysText(s):
+		if invalid != nil {
+			invalid = s.Validate(l.ctx, textOut(reply.Text))
+		}
+		return o.out, invalid
+	case reply.Refused():
+		return o.out, fmt.Errorf("the model refused: %s", cmp.Or(reply.Refusal, "stop reason "+reply.StopReason))
+	}
+	data, misfit := structured.Of(cmp.Or(l.spec.Requires.OutSchema, l.spec.Intent), s).Read(l.ctx, reply)
+	if misfit != nil {
+		return o.out, misfit.Err
+	}
+	if answer, err = canon.Append(nil, json.RawMessage(data)); err != nil {
+		return o.out, err
+	}
+	if text := string(data); text != reply.Text { // such as a text in a code fence
+		reply.Text = text
+		if o.out, err = canon.Append(nil, reply); err != nil {
+			return o.out, err
+		}
+	}
+	return answer, nil
 }

@@ -41,13 +41,13 @@ func bounded(ctx context.Context, all []Verdict) []Verdict {
 	return all
 }
 
-// rank orders verdicts by how informative they are.
+// rank returns the position of a verdict in the order from most to least informative.
 func (v *Verdict) rank() int {
 	return slices.Index([]string{"broken", "failed", "passed", "skipped"}, v.State)
 }
 
-// facts ranges over the facts about a call for people; see tree.Facts. They do not include the capabilities that would be
-// invoked, which depend on the run; see Applicator.Candidates.
+// facts returns an iterator over the facts that describe the call to people; see tree.Facts. They do not include the capabilities
+// that would be invoked, which depend on the run; see Applicator.Candidates.
 func (c *caller) facts() iter.Seq2[string, string] {
 	s := &c.spec
 	candidates := strings.Join(s.Dispatch.Candidates, ", ")

@@ -174,8 +174,8 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	return resp
 }
 
-// requestRun returns the ID of the run that answers a request: the ID of the trace, with the turn if any, or a digest if that is
-// not a valid run name.
+// requestRun returns the ID of the run that answers a request. It consists of the trace's ID and, if there is one, the turn. If
+// this is not a valid run name, requestRun returns a digest of it.
 func requestRun(t call.Trace) string {
 	id := t.ID
 	if t.Turn > 0 {
@@ -188,8 +188,8 @@ func requestRun(t call.Trace) string {
 	return "request-" + hex.EncodeToString(sum[:8])
 }
 
-// keepRequest makes cfg record the request as a run. If the store already has an answer to the same request, the run returns it
-// without a call, and recorded is true. The error is a *call.Error if the run answers a different request.
+// keepRequest makes cfg record the request as a run. If the store already contains an answer to the same request, the run returns
+// it without making a call, and recorded is true. The error is a *call.Error if the run answers a different request.
 func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
 	if s, err = a.newStore(ctx, ""); err != nil {
 		return nil, false, err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -12,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags that name the steps and lanes to repeat, including the lost lanes if lost is set. It prints the steps
-// to be repeated with their earlier cost.
+// again returns the command-line flags with which the named steps and lanes are repeated. If lost is true, they include the lost
+// lanes. It prints these steps with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil
@@ -44,23 +46,8 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		}
 	}
 	for _, path := range paths {
-		var repeated []journal.Step
-		calls := 0
-		for _, st := range steps {
-			if st.Recorded && st.Kind != step.Value && (st.Path == path || address.Within(st.Path, path)) {
-				repeated = append(repeated, st)
-				if view.IsToolCall(st) {
-					calls++
-				}
-			}
-		}
-		n, cost := journal.Total(repeated)
-		said := fmt.Sprintf("%s will be run again: %s, including %s, and every later step that reads a changed result", address.Readable(path), text.Plural(n, "recorded step"), text.Plural(calls, "tool call"))
-		if c := total(cost); c != "" {
-			said += "; they have cost " + c
-		}
 		if len(line) < maxLost {
-			a.complain("%s", said)
+			a.complain("%s", repeats(steps, info.Shape, path))
 		}
 		line = append(line, "--again="+path)
 	}
@@ -70,7 +57,52 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	return line, nil
 }
 
-// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with a label.
+// repeats says what is repeated with the step or lane at path, and which later steps may be.
+func repeats(steps []journal.Step, shape []journal.Part, path string) string {
+	var repeated, later []journal.Step
+	calls := 0
+	for _, st := range steps {
+		switch {
+		case !st.Recorded || st.Kind == step.Value:
+		case st.Path == path || address.Within(st.Path, path):
+			repeated = append(repeated, st)
+			if view.IsToolCall(st) {
+				calls++
+			}
+		case len(repeated) > 0 && !address.Within(path, st.Path) && !apart(shape, path, st.Path):
+			later = append(later, st)
+		}
+	}
+	with := func(said string, cost budget.Total) string {
+		if c := total(cost); c != "" {
+			said += ", which cost " + c
+		}
+		return said
+	}
+	n, cost := journal.Total(repeated)
+	said := with(fmt.Sprintf("%s will be run again: %s, including %s", address.Readable(path), text.Plural(n, "recorded step"), text.Plural(calls, "tool call")), cost)
+	if n, cost = journal.Total(later); n == 0 {
+		return said
+	}
+	return with(said+"; if what they read changes, also up to "+text.Plural(n, "later step"), cost)
+}
+
+// apart reports whether two paths are in different lanes of a fan-out.
+func apart(shape []journal.Part, a, b string) bool {
+	for up := a; up != ""; up = address.Parent(up) {
+		fan := up[:max(strings.LastIndexByte(up, '['), 0)]
+		if fan == "" || b == up || address.Within(b, up) || !address.Within(b, fan) {
+			continue
+		}
+		place := address.Place(up)
+		if slices.ContainsFunc(shape, func(p journal.Part) bool { return p.Path == place && (p.Form == "map" || p.Form == "parallel") }) {
+			return true
+		}
+	}
+	return false
+}
+
+// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with the given label.
 func placeAgain(run string, steps []journal.Step, lost []view.LostLane, labelled func(string) string, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {

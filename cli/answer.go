@@ -91,7 +91,7 @@ type asked struct {
 	number int
 }
 
-// open returns the open questions of a run.
+// open returns the open questions of the given run.
 func (s *store) open(ctx context.Context, run string) (open []asked, err error) {
 	questions, err := s.Questions(ctx, run)
 	if err != nil {
@@ -170,7 +170,7 @@ type person struct {
 
 	editor    *editor     // if set, reads lines in place of in
 	interrupt func()      // called for Ctrl-C while the editor reads an answer
-	wanted    chan string // requests a line from the editor; the value is the hint for Ctrl-C
+	wanted    chan string // each value requests a line from the editor and is the hint to print for Ctrl-C
 	pending   bool        // a line has been requested but not yet received
 
 	turn  chan struct{} // holds a token while no question is asked
@@ -201,8 +201,8 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	return p
 }
 
-// maxRefused is the maximum number of answers that are checked here. The last one is returned even if it is invalid; the run then
-// refuses it.
+// maxRefused is the maximum number of answers that Ask checks for one question. It returns the last of them even if that is
+// invalid; the run then rejects it.
 const maxRefused = 10
 
 // Ask implements ask.Frontend. After an invalid answer, it asks again at once.
@@ -252,7 +252,7 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 	}
 }
 
-// starts launches the reader, unless it is running. The reader runs as long as the process, because a pending read cannot be
+// starts starts the reader unless it is running. The reader runs until the process ends, because a pending read cannot be
 // cancelled.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
@@ -276,7 +276,7 @@ func (p *person) next(ctx context.Context, hint string) (string, error) {
 	}
 }
 
-// ends reports whether the input has ended. The wait is too short for a person to notice.
+// ends reports whether the input has ended. It waits for the end only briefly, so that a person does not notice.
 func (p *person) ends() bool {
 	select {
 	case <-p.over:
@@ -300,15 +300,15 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes s if standard input is a terminal.
+// prompt writes s to the terminal. If standard input is not a terminal, it does nothing.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)
 	}
 }
 
-// ended interprets the end of the input. At a terminal, it means Ctrl-D, which cancels this question. Otherwise no further
-// question can be answered from this input.
+// ended returns the error with which a question ends at the end of the input. At a terminal, it returns nil: Ctrl-D cancels this
+// question. Otherwise no further question can be answered from this input.
 func (p *person) ended(q ask.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):

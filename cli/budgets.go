@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// uncounted returns an error if shared budgets are configured, because they cannot count a run that is not recorded.
+// uncounted returns an error if shared budgets are configured. It is called for a run that is not recorded, because shared
+// budgets cannot count such a run.
 func (a *app) uncounted() error {
 	if conf := a.calls.conf; conf != nil && len(conf.Budgets) > 0 {
 		return fmt.Errorf("--no-db: %s has :budgets, which count only runs that are recorded: leave the flag out, or choose another configuration with --config", conf.File)
@@ -21,7 +22,7 @@ func (a *app) uncounted() error {
 	return nil
 }
 
-// rules returns the configured shared budgets. It returns nil without a configuration.
+// rules returns the configured rules for shared budgets, or nil if there is no configuration.
 func (a *app) rules() []budget.Rule {
 	if a.calls.conf == nil {
 		return nil

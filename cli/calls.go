@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// calls holds a command's settings for calls: its flags, the configuration and, if the command works on one, the plan.
+// calls holds a command's settings for calls: its flags, the configuration and, if the PIPELINE is a plan, the plan.
 type calls struct {
 	config string
 	grant  effects
@@ -39,7 +39,7 @@ type calls struct {
 	table  llm.Table     // nil without a configuration
 }
 
-// configured reads the configuration, once.
+// configured reads the configuration on its first call and returns it.
 func (a *app) configured() (conf *config.Config, err error) {
 	k := &a.calls
 	switch {
@@ -52,7 +52,7 @@ func (a *app) configured() (conf *config.Config, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range k.conf.Secrets { // a secret may appear in text before it is used
+	for _, s := range k.conf.Secrets { // text may contain the secret before anything else uses the secret
 		if value, err := s.Read(); err == nil {
 			a.secrets.NoteHeader(string(value))
 		}
@@ -88,7 +88,7 @@ func (a *app) closeCalls() {
 	}
 }
 
-// spending opens an account for a run that has a budget. Flags take precedence over the configuration.
+// spending returns a context with an account for a run that has a budget. Flags take precedence over the configuration.
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
 	k.limit()
 	if k.conf != nil {
@@ -106,14 +106,14 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	return budget.With(ctx, account), nil
 }
 
-// limit determines the limits of a run and the table of models.
+// limit sets the limits of a run and the table of models.
 func (k *calls) limit() {
 	if k.limits = k.budget; k.conf != nil {
 		k.limits, k.table = over(k.budget, k.conf.Budget), k.conf.Table
 	}
 }
 
-// overPipeline calls do with a Go pipeline. If the pipeline uses the applicator, the configuration is read first.
+// overPipeline calls do with a Go pipeline. If the pipeline uses the applicator, overPipeline first reads the configuration.
 func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	if err := a.fillApplicator(c.Flags().Changed("max-usd") || asksAny(p)); err != nil {
@@ -147,7 +147,7 @@ func (a *app) with(input dag.DAG) stone.Config {
 	return cfg
 }
 
-// findings returns the errors and warnings of a pipeline, or of its plan.
+// findings returns the errors and warnings for a pipeline or, if it was built from a plan, for the plan.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	cfg.Frontend = &person{} // the terminal would answer questions
 	found := a.calls.unfit(p)
@@ -166,7 +166,8 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	return found
 }
 
-// unfit finds steps whose models cannot answer, or whose models have no known price although the budget limits money.
+// unfit returns a finding for each step whose model cannot answer, or whose model has no known price although the budget limits
+// money.
 func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	if p.IsZero() {
 		return nil
@@ -191,7 +192,7 @@ func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	return found
 }
 
-// asksAny reports whether a step of the pipeline calls a model.
+// asksAny reports whether at least one step of the pipeline calls a model.
 func asksAny(p stone.Ashlar) (any bool) {
 	if !p.IsZero() {
 		walkDetails(p, "", func(a stone.Ashlar, _ string) {
@@ -201,7 +202,7 @@ func asksAny(p stone.Ashlar) (any bool) {
 	return any
 }
 
-// walkDetails visits an ashlar and all ashlars below it.
+// walkDetails calls the function for an ashlar and all of its descendants.
 func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path string)) {
 	path += a.Name()
 	visit(a, path)
@@ -210,7 +211,7 @@ func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path st
 	}
 }
 
-// emitted sets the result of a finished plan to the value that the plan emitted, or to null if it emitted nothing.
+// emitted sets the result of a finished plan's run to the value that the plan emitted, or to null if the plan emitted nothing.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result
@@ -229,7 +230,7 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	return result
 }
 
-// words joins words for display. It returns "-" if there are none.
+// words returns the words, joined for display, or "-" if there are none.
 func words(all []string) string {
 	if len(all) == 0 {
 		return "-"

@@ -71,7 +71,7 @@ const (
 	tenantLabel = "tenant"     // set by a server with tenants
 )
 
-// A turn is one run of a chat.
+// A turn is one turn of a chat, which is recorded as a run.
 type turn struct {
 	journal.RunInfo
 	number, after int
@@ -104,7 +104,7 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 // turnID returns the run ID of a turn.
 func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
 
-// chatName returns the full name of a chat. For "", it returns a new name.
+// chatName returns the full name of the chat that name selects. If name is "", it returns a new name.
 func (s *store) chatName(ctx context.Context, name string) (string, error) {
 	switch {
 	case name == "":
@@ -138,7 +138,7 @@ type chatInfo struct {
 	cost     string
 }
 
-// chats returns the newest chats, at most limit.
+// chats returns summaries of the newest chats, at most limit of them.
 func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error) {
 	seen := map[string]bool{}
 	for q := (journal.Query{Limit: 1000}); len(all) < limit; {
@@ -178,13 +178,13 @@ func summed(name string, turns []turn) chatInfo {
 	return c
 }
 
-// pageOfChats is the maximum number of chats that are listed.
+// pageOfChats is the maximum number of chats in a list.
 const pageOfChats = 50
 
 // maxMessage is the maximum size of a message in bytes.
 const maxMessage = 1 << 20
 
-// take runs a new turn for a message.
+// take runs a new turn that answers the given message.
 func (t *talk) take(ctx context.Context, message string) error {
 	before, history, err := t.carried(ctx)
 	if err != nil {
@@ -211,8 +211,8 @@ func (t *talk) take(ctx context.Context, message string) error {
 	return t.run(ctx, t.last, input, false)
 }
 
-// carried returns the DAG with which the next turn starts, and the messages so far. If a turn ended without a reply, the messages
-// include the actions that it took.
+// carried returns the DAG with which the next turn starts, and the messages of the chat so far. If a turn ended without a reply,
+// the messages include the actions taken in that turn.
 func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
 	var said []llm.Message // messages up to a turn that ended without a reply
 	if t.broken > 0 {
@@ -246,7 +246,7 @@ func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Messa
 	return before, history, err
 }
 
-// run starts or continues a turn, and prints its reply.
+// run starts or resumes a turn and prints its reply.
 func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) error {
 	run := &keptRun{store: t.store, id: turnID(t.name, number), rules: t.rules()}
 	k := t.flags.keep
@@ -275,7 +275,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	return t.failed(ctx, run, number, err)
 }
 
-// execute runs and displays a turn that the user can cancel.
+// execute runs a turn, shows its progress, and lets the user cancel it.
 func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (stone.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -298,7 +298,7 @@ func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (sto
 	return run.start(ctx, t.p, cfg, drain)
 }
 
-// failed describes how a turn ended without a reply. At a terminal, the chat continues.
+// failed prints how a turn ended without a reply. At a terminal, the chat then continues.
 func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
 	changed := errors.As(err, new(*journal.ChangedError))
 	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {

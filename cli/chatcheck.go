@@ -17,9 +17,9 @@ import (
 
 // A dialogue describes a pipeline's role in a chat.
 type dialogue struct {
-	message dag.AnyType // type of the person's message
+	message dag.AnyType // type of the node that contains the person's message
 	field   string      // field that contains the text; "" if the content is the text
-	history dag.AnyType // type of the messages so far; nil if the pipeline does not read them
+	history dag.AnyType // type of the node that contains the earlier messages; nil if the pipeline does not read them
 	replies []string    // names of the leaves that can produce the reply
 	emits   bool        // the pipeline is a plan, and its reply is the value that it emits
 }
@@ -27,7 +27,7 @@ type dialogue struct {
 // historyName is the type of the node that contains the earlier messages of a chat.
 const historyName = "conversation"
 
-// dialogueOf determines the role of a pipeline in a chat. Given contains the nodes with which each turn starts, such as a plan's
+// dialogueOf returns the role of a pipeline in a chat. Given contains the nodes with which each turn starts, such as a plan's
 // slots. A plan's reply is the value that it emits. If the pipeline cannot be used in a chat, the error names what is missing.
 func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
@@ -73,13 +73,13 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	return d, nil
 }
 
-// readsHistory reports whether a type can hold the messages so far.
+// readsHistory reports whether nodes of a type can contain the earlier messages of a chat.
 func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
-// textFields returns each property that, with a string as its value and without other properties, is valid content of the type.
-// If a plain string is valid, it returns only "".
+// textFields returns the names of the properties that can contain the text of a message: an object that has only this property,
+// with a string as its value, is valid content of the type. If a plain string is valid, it returns only "".
 func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
 		return []string{""}
@@ -92,8 +92,8 @@ func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	return fields
 }
 
-// lastLeaves returns the names of the leaves that can produce a pipeline's last node. It returns none if a fan-out can produce
-// it.
+// lastLeaves returns the names of the leaves that can produce the last node of a pipeline. If a fan-out can produce it,
+// lastLeaves returns no names.
 func lastLeaves(p stone.Ashlar) (names []string) {
 	children := slices.DeleteFunc(p.Children(), stone.Ashlar.IsGlue)
 	switch p.Form() {
@@ -126,7 +126,7 @@ func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
-// say returns a DAG to which the history and a message from the user have been added.
+// say returns the DAG with the earlier messages and the user's new message added.
 func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message, message string) (dag.DAG, error) {
 	var content any = message
 	if d.field != "" {
@@ -148,7 +148,7 @@ func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message
 	return appended(before, dag.Spec{Type: d.message.Name(), Content: json.RawMessage(data)})
 }
 
-// reply returns the reply in a turn's DAG, or nil if there is none.
+// reply returns the node of the reply in a turn's DAG, or nil if the turn has no reply.
 func (d dialogue) reply(turn dag.DAG) *dag.Node {
 	if !d.emits {
 		return turn.Latest()
@@ -180,7 +180,7 @@ func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	return all, nil
 }
 
-// text returns the message in a node created by say.
+// text returns the text of the message in a node that say has created.
 func (d dialogue) text(n *dag.Node) string {
 	if d.field == "" {
 		return n.Text()

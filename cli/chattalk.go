@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A talk is an open chat.
+// A talk is the state of an open chat.
 type talk struct {
 	*app
 	store  *store
@@ -89,7 +89,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	return t.converse(ctx)
 }
 
-// budget opens the account that pays for all turns of the chat. A chat keeps its budget unless flags change it.
+// budget opens the account for all turns of the chat. The chat keeps its earlier budget unless flags change it.
 func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (context.Context, error) {
 	k := &t.calls
 	if k.conf != nil {
@@ -129,7 +129,7 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 	return ctx, nil
 }
 
-// check validates the pipeline with a sample message.
+// check validates the pipeline with a sample message as its input.
 func (t *talk) check(ctx context.Context) error {
 	input, err := t.speaks.say(ctx, t.calls.base.Input, nil, "?")
 	if err != nil {
@@ -145,14 +145,14 @@ func (t *talk) check(ctx context.Context) error {
 	return nil
 }
 
-// config returns the Config of a turn with this input.
+// config returns the Config for a turn with the given input.
 func (t *talk) config(input dag.DAG) stone.Config {
 	cfg := t.calls.base
 	cfg.Input, cfg.Conversation = input, t.name
 	return cfg
 }
 
-// open continues the chat after its recorded turns.
+// open reads the recorded turns of the chat, after which it continues.
 func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	t.halted = map[int]bool{}
 	for _, one := range turns {
@@ -206,7 +206,7 @@ func (t *talk) replied(number int) int {
 	return number
 }
 
-// goTo selects the finished turn that the next turn continues.
+// goTo selects the finished turn after which the next turn continues.
 func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	t.at, t.before = number, dag.DAG{}
 	if number > 0 {
@@ -225,7 +225,7 @@ func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	return nil
 }
 
-// converse runs a turn for each message.
+// converse waits for messages and runs a turn for each of them.
 func (t *talk) converse(ctx context.Context) error {
 	for {
 		message, err := t.listen(ctx)
@@ -252,7 +252,7 @@ func (t *talk) converse(ctx context.Context) error {
 	}
 }
 
-// listen waits for a message.
+// listen waits for the user's next message and returns it.
 func (t *talk) listen(ctx context.Context) (string, error) {
 	for {
 		select {
@@ -297,7 +297,7 @@ A line that ends with \ continues in the next one. Ctrl-C cancels a turn.
 A message that begins with / is typed with //.
 `
 
-// obey executes a command that the user typed. The error io.EOF ends the chat.
+// obey executes a command that the user has typed in place of a message. If it returns io.EOF, the chat ends.
 func (t *talk) obey(ctx context.Context, command string) error {
 	switch {
 	case command == "help":

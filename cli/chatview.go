@@ -24,7 +24,7 @@ type chatView struct {
 
 	mu     sync.Mutex
 	from   voiced
-	said   strings.Builder // pieces written by from that have not been retracted
+	said   strings.Builder // the text of from that was shown and not retracted
 	void   string          // reason why the last text was retracted; shown before the new text
 	midway bool            // the last line shown is incomplete
 	paused strings.Builder // output held back while a question is open
@@ -84,13 +84,13 @@ func (v *chatView) hear(from voiced, piece string) {
 	}
 }
 
-// line shows s on a line of its own, cut to the width of the terminal.
+// line writes s as a separate line, cut to the width of the terminal.
 func (v *chatView) line(s string) {
 	v.fresh()
 	v.write(text.Cut(text.Line(s), v.columns) + "\n")
 }
 
-// fresh starts a new line.
+// fresh starts a new line unless the output is already at the start of a line.
 func (v *chatView) fresh() {
 	if v.midway {
 		v.write("\n")
@@ -128,7 +128,7 @@ func (v *chatView) Resume() {
 	}
 }
 
-// end ends the view of a turn, and reports whether its reply was shown.
+// end ends the view of a turn and reports whether the reply has been shown completely.
 func (v *chatView) end(result stone.Result) (shown bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -49,8 +49,8 @@ var entries = sync.OnceValue(func() (all []entry) {
 
 func init() { cobra.EnableCommandSorting = false } // commands are listed in the order of the table
 
-// constructors maps the commands of this program to functions that add flags and behavior. A command that only has sub-commands
-// needs none.
+// constructors maps the paths of this program's commands to functions that add flags and behavior. A command that only groups
+// sub-commands has no entry.
 func (a *app) constructors() map[string]func(*cobra.Command) {
 	all := map[string]func(*cobra.Command){
 		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "fork": a.fork, "cancel": a.cancel, "answer": a.answer,
@@ -199,7 +199,7 @@ func (a *app) newCommand(e entry) *cobra.Command {
 	return c
 }
 
-// fits checks that a command has its arguments, such as RUN [QUESTION TEXT], and no others.
+// fits returns an error unless the arguments match the command's usage, such as RUN [QUESTION TEXT].
 func fits(words []string) cobra.PositionalArgs {
 	least, most := len(words), len(words)
 	if i := slices.IndexFunc(words, func(w string) bool { return w[0] == '[' }); i >= 0 {
@@ -235,7 +235,7 @@ func unquote(c *cobra.Command) {
 	}
 }
 
-// unknown returns an error if an argument is not a command below c.
+// unknown returns an error if the first argument is not the name of a sub-command of c.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -317,7 +317,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	}
 }
 
-// ownPipeline returns the PIPELINE to use if none is given: the project's, if it has one.
+// ownPipeline returns the PIPELINE to use if none is given: the project's pipeline, or "" if the project has none.
 func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	_, path, err := a.projectPipeline()
 	if err != nil || path == "" {
@@ -329,7 +329,7 @@ func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	return []string{path}, err
 }
 
-// example returns the examples of a command's help. Programs with one pipeline take neither a PIPELINE argument nor plans.
+// example returns the examples for a command's help. In a program with one pipeline, it omits PIPELINE arguments and plans.
 func (a *app) example(lines ...string) string {
 	var out []string
 	for _, line := range lines {
@@ -346,7 +346,7 @@ func (a *app) example(lines ...string) string {
 	return strings.Join(out, "\n")
 }
 
-// output marks an error as one that occurred while writing a result.
+// output wraps an error that occurred while writing a result.
 func output(err error) error {
 	if err != nil {
 		return failed("write the result: %w", err)

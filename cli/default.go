@@ -42,7 +42,7 @@ type defaultModel struct {
 	model llm.Model // model for these settings; nil until created
 }
 
-// choose returns the model that the current settings select.
+// choose returns a client for the model that the current settings select.
 func (d *defaultModel) choose() (llm.Model, error) {
 	s, err := settings()
 	switch {
@@ -115,7 +115,7 @@ func trustedSettings() error {
 	return f.trusted()
 }
 
-// trusted returns an error if the user has not trusted the settings. It does not ask.
+// trusted returns an error if the user has not trusted the settings. It does not ask the user.
 func (f found) trusted() error {
 	if len(f.wants) == 0 || trusting.Load() || os.Getenv(trustEnv) == "1" {
 		return nil
@@ -128,7 +128,7 @@ func (f found) trusted() error {
 	return err
 }
 
-// applicator holds the applicator that Applicator returns.
+// applicator holds the result of the function Applicator.
 var applicator struct {
 	sync.Mutex
 	app    call.Applicator

@@ -62,7 +62,7 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	return nil
 }
 
-// short returns a prefix of an id that is long enough to find the node.
+// short returns a prefix of a node's id that is long enough to find the node.
 func short(id dag.ID) string {
 	if id == (dag.ID{}) {
 		return "none"

@@ -33,12 +33,12 @@ const (
 	wrong = "wrong"
 )
 
-// A diagnosis is a line that doctor prints.
+// A diagnosis is one result of the command doctor, which prints it as a line.
 type diagnosis struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Value string `json:"value"`
-	Next  string `json:"next,omitempty"` // what the user should do; empty if nothing is wrong
+	Next  string `json:"next,omitempty"` // what the user should do; empty if no action is needed
 }
 
 func (a *app) doctor(c *cobra.Command) {
@@ -86,7 +86,7 @@ func sandboxed() diagnosis {
 	return d
 }
 
-// database checks the database of runs. It returns the time of the last change, if known.
+// database checks the database of runs. It returns the time of the database's last change, or the zero time if unknown.
 func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(a.db)}
@@ -227,7 +227,7 @@ func (a *app) configuration() []diagnosis {
 	return append(all, diagnosis{"trust", good, "trusted, unchanged", ""})
 }
 
-// providerKeys lists which provider keys are set in the environment, without their values.
+// providerKeys reports which environment variables with providers' keys are set, without their values.
 func providerKeys() diagnosis {
 	var set, unset []string
 	for _, name := range config.KeyEnvs() {
@@ -314,7 +314,7 @@ func (a *app) versionCommand(c *cobra.Command) {
 	}
 }
 
-// confinement describes how commands are confined, and why no stronger method is used.
+// confinement returns a description of how commands are confined, and why no stronger method is used.
 func confinement() string {
 	m, err := sandbox.Find()
 	if err != nil {
@@ -332,7 +332,7 @@ func version() string {
 	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// number returns the version of Stone's module, or "" if the build did not record it.
+// number returns the version number of Stone's module, or "" if the build did not record it.
 func number() (version string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// errInterrupted is the error when Ctrl-C interrupts reading a line.
+// errInterrupted is returned if Ctrl-C is pressed while a line is being read.
 var errInterrupted = errors.New("interrupted")
 
 // An editor reads lines at a terminal. The user can edit them and recall earlier ones. While a line is being read, Ctrl-C is a
@@ -47,8 +47,9 @@ func (e *editor) fresh() {
 	}
 }
 
-// line reads a line. It reads several lines if they are pasted, or if a line ends with "\". The error is io.EOF for Ctrl-D and
-// errInterrupted for Ctrl-C. If there is a hint, Ctrl-C shows the hint and the prompt again instead.
+// line returns the line that the user types. It returns several lines if they are pasted together, or if a line ends with "\".
+// The error is io.EOF for Ctrl-D and errInterrupted for Ctrl-C. If there is a hint, Ctrl-C shows the hint and the prompt again
+// instead.
 func (e *editor) line(hint string) (string, error) {
 	if err := e.raw(); err != nil {
 		return "", err
@@ -99,7 +100,7 @@ func (e *editor) raw() (err error) {
 	return err
 }
 
-// close restores the terminal, even while a line is being read.
+// close restores the terminal. It may be called while a line is being read.
 func (e *editor) close() {
 	if e == nil {
 		return
@@ -112,7 +113,7 @@ func (e *editor) close() {
 	}
 }
 
-// typing reads the keyboard. Ctrl-C discards the current line and ends it.
+// typing is a reader of the keyboard. Ctrl-C discards the current line and ends the read.
 type typing struct {
 	file        *os.File
 	rest        []byte

@@ -40,12 +40,12 @@ func (a *app) explain(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-// An explanation predicts a call before it is made.
+// An explanation describes what a call would do, without making it.
 type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
-	Open     bool             `json:"open,omitempty"` // some candidates are only known during the run, from values
+	Open     bool             `json:"open,omitempty"` // some candidates are read from the run, so they are not known yet
 	Asked    []string         `json:"candidates"`
 	Rejected []call.Rejection `json:"rejected"`
 	Dispatch call.Dispatch    `json:"dispatch"`
@@ -57,7 +57,7 @@ type explanation struct {
 	Effects  []string         `json:"effects"`
 }
 
-// leafFacts describes a leaf that is not a call, such as an agent.
+// leafFacts holds the facts about a leaf that is not a call, such as an agent.
 type leafFacts struct {
 	Path    string   `json:"path"`
 	Facts   facts    `json:"facts"`
@@ -66,7 +66,7 @@ type leafFacts struct {
 	Undeclared []string `json:"undeclared,omitempty"`
 }
 
-// explainedAll explains the calls and agents of a pipeline in tree order: as values for JSON and as text.
+// explainedAll returns the explanations of a pipeline's calls and agents in tree order, both as values for JSON and as text.
 func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) (all []any, blocks []block) {
 	all = []any{}
 	places(p, func(path string, a stone.Ashlar) bool {
@@ -168,7 +168,7 @@ func (e explanation) rows() [][2]string {
 	return b.rows
 }
 
-// strategy describes how candidates are tried.
+// strategy returns a description of the order in which a call invokes its candidates.
 func (e explanation) strategy() string {
 	s := cmp.Or(e.Dispatch.Strategy, call.Cascade)
 	if s == call.Agreement {
@@ -213,7 +213,7 @@ func shownDone(d call.Done) string {
 	return strings.Join(parts, "; ")
 }
 
-// shownBudget formats the amounts that are limited.
+// shownBudget returns the limits of a budget as text. It omits unlimited amounts.
 func shownBudget(l call.Budget) string {
 	parts := []string{}
 	if l.USD != nil {
@@ -257,7 +257,7 @@ func (a *app) printBound(w io.Writer, b budget.Bound) error {
 	return nil
 }
 
-// mustFit returns an error if a run may cost more than its budget.
+// mustFit returns an error if the maximum cost of a run exceeds its budget.
 func (a *app) mustFit(ctx context.Context, p stone.Ashlar, cfg stone.Config) error {
 	if a.calls.limits.USD == nil {
 		return fmt.Errorf("--must-fit needs a budget: add --max-usd, or :max-usd to :budget in .stone/stone.edn")

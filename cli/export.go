@@ -56,7 +56,7 @@ func (a *app) export(c *cobra.Command) {
 	}
 }
 
-// exportRun writes a run, or a place in it, in the given format.
+// exportRun writes a run, or the steps at one place in it, in the given format.
 func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal.RunInfo, as string, place []string) error {
 	switch {
 	case len(place) > 0:
@@ -110,7 +110,8 @@ type shownStep struct {
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// marked yields the steps of a run. If steps were repeated, all steps are read before the first is yielded.
+// marked returns an iterator over the steps of a run, with superseded steps marked. If the run has repeated steps, it reads all
+// steps before it yields the first.
 func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
 	return func(yield func(shownStep, error) bool) {
 		if len(info.Again) == 0 {
@@ -158,7 +159,7 @@ func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, erro
 	return output(errors.Join(err, out.Flush()))
 }
 
-// writeJSON writes the string before and then v as JSON, indented by indent in addition.
+// writeJSON writes the string before, followed by v as indented JSON. Each line is additionally indented by indent.
 func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

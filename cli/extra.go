@@ -26,7 +26,7 @@ var homes = map[string][]string{
 	"kpi": {kpiPackage}, "serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
 }
 
-// exitOf converts an error from a part's command: an Exit becomes an exitError.
+// exitOf returns an exitError if an error from a part's command is an Exit, and otherwise the error itself.
 func exitOf(err error) error {
 	if end, ok := errors.AsType[*command.Exit](err); ok {
 		return &exitError{code: end.Code, err: end.Err}
@@ -34,7 +34,7 @@ func exitOf(err error) error {
 	return err
 }
 
-// extraRuns sets up a part's command that reads recorded runs.
+// extraRuns adds flags and behavior to a part's command that reads recorded runs.
 func (a *app) extraRuns(c *cobra.Command, x command.Command) {
 	var flags runsFlags
 	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
@@ -63,7 +63,7 @@ func (a *app) printEither(v any, text string) error {
 	return output(err)
 }
 
-// extra sets up a command that a part provides.
+// extra adds flags and behavior to a command that a part provides.
 func (a *app) extra(c *cobra.Command, x command.Command) {
 	if x.Runs != "" {
 		a.extraRuns(c, x)
@@ -120,7 +120,7 @@ func (a *app) extra(c *cobra.Command, x command.Command) {
 	}
 }
 
-// host returns this program in the form in which a part's command sees it.
+// host returns the command.Host through which a part's command uses this program.
 func (a *app) host(c *cobra.Command, p stone.Ashlar, flags runFlags) (*command.Host, error) {
 	k := &a.calls
 	cfg := k.base

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// input returns the initial DAG of a run.
+// input returns the DAG with which a run starts.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
 		if flags.keep.fork.run != "" {
@@ -64,7 +64,7 @@ func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err
 	return d, err
 }
 
-// readDAG reads the initial DAG of a run.
+// readDAG reads from a file the DAG with which a run starts.
 func readDAG(path string) (dag.DAG, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,7 +89,7 @@ type dagFile struct {
 	mode    fs.FileMode
 }
 
-// newDAGFile checks that the DAG can be written, before any money is spent.
+// newDAGFile returns the dagFile for a path. Before any money is spent, it checks that the file can be written.
 func newDAGFile(path string) (*dagFile, error) {
 	if path == "" {
 		return nil, nil
@@ -123,7 +123,7 @@ func newDAGFile(path string) (*dagFile, error) {
 	return d, nil
 }
 
-// aside creates a temporary file in the same directory.
+// aside creates a temporary file in the directory of the final file.
 func (d *dagFile) aside() (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%08x.tmp", d.path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, d.mode)
 }

@@ -20,7 +20,7 @@ import (
 
 // shared holds the values of flags that several commands have. Each flag is defined once, below.
 type shared struct {
-	db     string // location of the runs; see storeName
+	db     string // the database of runs; see storeName
 	json   bool
 	quiet  bool
 	grace  time.Duration
@@ -74,7 +74,7 @@ func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
-// budgetLine returns the flags that give a resumed run this budget.
+// budgetLine returns the flags with which a resumed run has the given budget.
 func budgetLine(l budget.Limits) (line []string) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false
@@ -134,7 +134,7 @@ func noted(f *pflag.FlagSet, as string, names ...string) {
 	}
 }
 
-// typed returns a flag that is set, as a user would type it.
+// typed returns a flag and its value as a user would type them.
 func typed(f *pflag.Flag) []string {
 	list, many := f.Value.(pflag.SliceValue)
 	if !many {
@@ -147,7 +147,7 @@ func typed(f *pflag.Flag) []string {
 	return args
 }
 
-// pairs returns the values of a repeated flag NAME=VALUE. It returns nil if there are none.
+// pairs returns the values of a repeatable flag of the form NAME=VALUE, by name. It returns nil if the flag is not given.
 func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
 		name, value, ok := strings.Cut(label, "=")
@@ -162,7 +162,7 @@ func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	return labels, nil
 }
 
-// onlyPlans returns an error for flags that cannot be used with a package.
+// onlyPlans returns an error if a flag that applies only to plans is used with a package.
 func onlyPlans(c *cobra.Command, pipeline string) error {
 	for _, name := range []string{"bind", "mode"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
@@ -231,7 +231,7 @@ type quantity[N int | float64 | time.Duration] struct {
 	least N
 }
 
-// most returns the value of a flag that sets a limit. Without the flag, there is no limit; 0 allows nothing.
+// most returns the flag value for the limit to. If the flag is not given, there is no limit; 0 means that nothing is allowed.
 func most[N int | float64 | time.Duration](to **N) *quantity[N] { return &quantity[N]{to: to} }
 
 // count returns the value of a flag that sets a number, which must not be 0.
@@ -284,7 +284,7 @@ type outOfRange string
 
 func (e outOfRange) Error() string { return string(e) }
 
-// over returns the limits in flags. A limit that flags does not set is taken from others.
+// over returns the limits in flags, with limits that are not set there taken from others.
 func over(flags, others budget.Limits) budget.Limits {
 	return budget.Limits{
 		Roundtrips: cmp.Or(flags.Roundtrips, others.Roundtrips), Tokens: cmp.Or(flags.Tokens, others.Tokens),

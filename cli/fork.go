@@ -30,7 +30,7 @@ type forkFlags struct {
 	yes          bool
 }
 
-// asked returns the fork that the flags describe. It returns nil without --fork.
+// asked returns the fork that the flags describe, or nil if --fork is not given.
 func (f forkFlags) asked() (*journal.Fork, error) {
 	if f.run == "" {
 		return nil, nil
@@ -196,7 +196,7 @@ func checkSet(set string, at journal.Step) error {
 	return nil
 }
 
-// foresee prints what a fork would do, and asks for confirmation.
+// foresee prints what a fork would do and asks the user for confirmation.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
 	f, err := k.asked()
 	if f == nil || err != nil {

@@ -30,7 +30,7 @@ type found struct {
 	wants []string
 	files []string
 	state []string // state files of the project on whose contents commands would act
-	// opaque is the reason why trust cannot cover everything that the project compiles, or nil.
+	// opaque is the error that explains why trust cannot cover everything that the project compiles, or nil if it can.
 	opaque error
 }
 
@@ -69,7 +69,7 @@ func (a *app) consent(f found) error {
 // trusts reports whether a flag or the environment makes the command trust any project that it finds.
 func (a *app) trusts() bool { return a.trusting || os.Getenv(trustEnv) == "1" }
 
-// does describes on one line what the found project would do.
+// does returns a description, on one line, of what the found project would make the command do.
 func (f found) does() string {
 	said := text.Line(f.wants[0])
 	if n := len(f.wants) - 1; n > 0 {
@@ -128,8 +128,8 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the user answers yes or no. The end of the input means no. It reads no input after the line
-// with the answer.
+// agrees asks at the terminal until the user answers yes or no, and reports whether the answer is yes. The end of the input means
+// no. No input after the line with the answer is read.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")
@@ -259,7 +259,7 @@ func (f *found) written(file string) bool {
 	return filepath.Dir(file) == f.dir && slices.Contains([]string{runsFile, indexFile, ".gitignore"}, name)
 }
 
-// configured adds the files of a configuration, and the programs, files and addresses that it uses.
+// configured adds the files of a configuration to f, and the programs, files and addresses that the configuration uses.
 func (f *found) configured(conf *config.Config) error {
 	for _, index := range conf.Indexes() {
 		if err := f.stateIn(index); err != nil {
@@ -274,7 +274,7 @@ func (f *found) configured(conf *config.Config) error {
 	return nil
 }
 
-// compiled adds the files that packages are compiled from.
+// compiled adds to f the files from which packages are compiled.
 func (f *found) compiled(dir string, packages ...string) error {
 	of, err := load.Sources(context.Background(), dir, packages...)
 	f.add(slices.DeleteFunc(of, f.written)...)
@@ -284,7 +284,7 @@ func (f *found) compiled(dir string, packages ...string) error {
 	return err
 }
 
-// add adds files, each once.
+// add adds files to f that it does not contain yet.
 func (f *found) add(files ...string) {
 	for _, file := range files {
 		if !slices.Contains(f.files, file) {

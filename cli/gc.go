@@ -18,7 +18,7 @@ import (
 // gcFlags holds the values of gc's flags.
 type gcFlags struct {
 	of     runsFlags
-	keep   *int // number of runs to keep; nil means that --keep is not set
+	keep   *int // number of newest runs to keep; nil means that --keep is not set
 	older  age
 	goesOn bool
 	dry    bool
@@ -83,8 +83,8 @@ func (a *app) gc(c *cobra.Command) {
 // pageRead is the number of runs read at a time.
 const pageRead = 1000
 
-// each yields the runs that a query selects, newest first. Other processes may remove runs meanwhile. An error ends the
-// iteration.
+// each returns an iterator over the runs that a query selects, newest first. Other processes may remove runs meanwhile. An error
+// ends the iteration.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		q.Limit = cmp.Or(q.Limit, pageRead)
@@ -125,7 +125,7 @@ func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunIn
 	return nil, false, err
 }
 
-// dooms reports whether a run is to be removed, given the number of newer runs.
+// dooms reports whether the flags select a run for removal, given the number of newer runs.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 	return flags.ends(r) && (flags.keep == nil || younger >= *flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
@@ -136,6 +136,6 @@ func (flags gcFlags) ends(r journal.RunInfo) bool {
 	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State))
 }
 
-// goOn lists the states of runs that are kept at any age unless a flag includes them: these runs can be resumed, and their
+// goOn lists the states of runs that gc keeps at any age unless a flag includes them. Such runs can be resumed, and their
 // finished steps have been paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}

@@ -35,7 +35,7 @@ func (a *app) fitHelp(root *cobra.Command) {
 	})
 }
 
-// described matches the term at the start of a list's line, and the spaces after it.
+// described matches the term at the start of a line in a list, and the spaces after the term.
 var described = regexp.MustCompile(`^ +\S+( \S+)* {2,}`)
 
 // fit wraps the long lines of a help text. The lines of a paragraph are joined first, and descriptions in a list are indented
@@ -71,7 +71,7 @@ func fit(help string, width int) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// meant returns the commands below c that a mistyped word probably means.
+// meant returns the names of the sub-commands of c that the user probably meant by a mistyped word.
 func meant(c *cobra.Command, word string) (names []string) {
 	for _, below := range c.Commands() {
 		if !below.IsAvailableCommand() {
@@ -90,8 +90,8 @@ func meant(c *cobra.Command, word string) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(word)) })
 }
 
-// flagError describes an invalid flag and, if the flag is unknown, suggests a similar one. Without a suggestion, the hint follows
-// the reference to --help.
+// flagError returns the error for an invalid flag. If the flag is unknown, the error suggests a similar flag. If it suggests
+// none, it refers to --help, followed by the hint.
 func flagError(c *cobra.Command, err error, hint string) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -130,7 +130,7 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 
-// listen listens on the address that the --address flag gives.
+// listen returns a listener on the address given by the --address flag.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

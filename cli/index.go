@@ -204,7 +204,8 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	return nil
 }
 
-// countSearch records a search as a run if it may cost money and shared budgets are configured.
+// countSearch records a search as a run, so that shared budgets count its cost. It does so only if the search may cost money and
+// shared budgets are configured.
 func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (closed func() error, err error) {
 	conf := &a.calls.conf.Search
 	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
@@ -240,7 +241,7 @@ func within(base, path string) string {
 	}
 }
 
-// way returns a hint that names the flag that avoids the given error, or "".
+// way returns a hint that names the flag with which the given error can be avoided, or "" if there is no such flag.
 func way(err error, index bool) string {
 	switch kind := fault.Kind(err); {
 	case kind == "retrieve/embedder" && index:
@@ -338,7 +339,7 @@ func (a *app) indexBase(index string) string {
 	return filepath.Dir(index)
 }
 
-// from returns the path of a folder relative to another folder.
+// from returns the path of one folder relative to another.
 func from(base, dir string) (string, error) {
 	base, err := filepath.Abs(base)
 	if err != nil {

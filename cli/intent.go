@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// isIntent reports whether a PIPELINE names an intent or a capability as a configuration does, with a colon.
+// isIntent reports whether a PIPELINE is the name of an intent or a capability, which starts with a colon.
 func isIntent(pipeline string) bool { return strings.HasPrefix(pipeline, ":") }
 
 // overIntent calls do with a pipeline that consists of a call to an intent or a capability.
@@ -47,7 +47,7 @@ func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(
 	return do(ctx, p)
 }
 
-// answering returns an agent whose turns are answered by an intent or a capability.
+// answering returns an agent whose turns are calls to an intent or a capability.
 func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	name = strings.TrimPrefix(name, ":")
 	spec, in, err := named(app, name)
@@ -63,8 +63,8 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 	return a.linked.server.Chat(name, app, spec), nil
 }
 
-// about describes an intent or a capability to models that choose among tools. If no description is configured, it returns a
-// generic one.
+// about returns the description of an intent or a capability for models that choose among tools. If none is configured, it
+// returns a generic description.
 func about(app *call.Applicator, name string) string {
 	name = strings.TrimPrefix(name, ":")
 	spec, _, err := named(app, name)
@@ -77,7 +77,7 @@ func about(app *call.Applicator, name string) string {
 	return "Send a message to " + name + ", and get its answer."
 }
 
-// aboutPlan describes a plan by its calls.
+// aboutPlan returns a description of a plan that lists its calls.
 func aboutPlan(app *call.Applicator, name string, p stone.Ashlar) string {
 	var calls []string
 	places(p, func(_ string, a stone.Ashlar) bool {

@@ -110,7 +110,7 @@ func (a *app) addStoreFlags(c *cobra.Command, k *keepFlags) {
 	a.addSourceFlags(c, k)
 }
 
-// addSourceFlags is like addStoreFlags, for a command that records all of its runs.
+// addSourceFlags is like addStoreFlags, but for a command that records all of its runs.
 func (a *app) addSourceFlags(c *cobra.Command, k *keepFlags) {
 	f := c.Flags()
 	a.dbFlag(f)
@@ -167,7 +167,7 @@ func (a *app) checkKeep(k *keepFlags, f *pflag.FlagSet) error {
 	return nil
 }
 
-// A keptRun is a run that will be recorded in a store. Nil means that the run is not recorded.
+// A keptRun is a run that is recorded in a store. A nil *keptRun represents a run that is not recorded.
 type keptRun struct {
 	*store
 	id      string
@@ -192,7 +192,7 @@ func (c checked) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 	return r, err
 }
 
-// keep opens the store and determines the name of the run.
+// keep opens the store, determines the name of the run, and returns the run to be recorded.
 func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 	if k.none {
 		return nil, a.uncounted()
@@ -262,7 +262,7 @@ func (r *keptRun) start(ctx context.Context, p stone.Ashlar, cfg stone.Config, d
 	return r.another(ctx, p, cfg)
 }
 
-// another runs the pipeline again, under a new name.
+// another starts the pipeline again as a new run with a new name.
 func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if r == nil {
 		cfg.Recorder = journal.Redact()
@@ -286,7 +286,8 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	return stone.Run(ctx, p, cfg)
 }
 
-// end cancels a run's batches and its tasks at other agents. The run itself is canceled at its first event, before any step.
+// end cancels a run, its batches and the tasks that it has given to other agents. The run is resumed and canceled at its first
+// event, before any step.
 func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opts journal.Options) (stone.Result, error) {
 	if err := remote.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.Store); err != nil {
 		return stone.Result{RunID: r.id}, fmt.Errorf("its tasks at other agents were not canceled: %w", err)

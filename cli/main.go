@@ -26,7 +26,7 @@ import (
 // Exit codes of the command.
 const (
 	Done    = 0 // success
-	Failed  = 1 // the run failed or was interrupted, the pipeline is invalid, or the database is unavailable
+	Failed  = 1 // the run failed or was interrupted, the pipeline is invalid, or the database cannot be used
 	Usage   = 2 // wrong usage or configuration
 	Waiting = 3 // the run waits for an answer: answer it and resume
 
@@ -35,8 +35,8 @@ const (
 	CannotTell = 5 // there are too few cases, or too many errors, for a decision
 )
 
-// If FromArgument is used instead of a pipeline, the commands take a PIPELINE argument that names a Go package. The command stone
-// uses it.
+// FromArgument takes the place of a pipeline in a program whose commands have a PIPELINE argument, such as the command stone. The
+// argument names a Go package or a plan.
 //
 // Programs with one pipeline do not refer to FromArgument, so the linker omits the code that builds packages.
 var FromArgument = fromArgument{load.Build, load.Command}
@@ -55,25 +55,26 @@ type Config struct {
 	// Parts are extensions of the command; see Part.
 	Parts []Part
 
-	// Watch returns a watcher for a run, or nil. If the run is not recorded, the info has only the Pipeline.
+	// Watch returns a watcher for the run that info describes, or nil for none. If the run is not recorded, only the Pipeline of
+	// info is set.
 	Watch func(journal.RunInfo) event.Watcher
 
 	Name   string    // name of the program in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
-	Stdin  io.Reader // answers to questions; nil means os.Stdin
+	Stdin  io.Reader // input, such as answers to questions; nil means os.Stdin
 	Stdout io.Writer // results; nil means os.Stdout
-	Stderr io.Writer // everything else; nil means os.Stderr
+	Stderr io.Writer // output other than results; nil means os.Stderr
 }
 
-// Main runs the command of this process for the pipeline, with the given parts, and exits.
+// Main runs the command line of this process for the given pipeline, with the given parts, and exits with its exit code.
 func Main(pipeline any, parts ...Part) {
 	keepCrashes()
 	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
 }
 
-// Run runs the command and returns its exit code. When ctx is done, a run in progress is cancelled. While a pipeline is running,
-// Run handles SIGINT, SIGTERM and SIGHUP. The first signal cancels the run, except that SIGTERM drains a recorded run: running
-// steps finish, and no new ones start. A second signal of the same kind ends the process.
+// Run runs the command line that c describes and returns its exit code. When ctx is done, Run cancels a pipeline's run that is in
+// progress. While a pipeline is running, Run handles SIGINT, SIGTERM and SIGHUP. The first signal cancels the run, except that
+// SIGTERM drains a recorded run: running steps finish, and no new ones start. A second signal of the same kind ends the process.
 func Run(ctx context.Context, cfg Config) int {
 	a := newApp(cfg)
 	if a.Args == nil {
@@ -139,7 +140,7 @@ func newApp(cfg Config) *app {
 	return a
 }
 
-// An app is one execution of the command.
+// An app is the state of one execution of the command line.
 type app struct {
 	Config
 	linked    linked
@@ -155,7 +156,7 @@ type app struct {
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
 
-// exitError ends the command with an exit code. Unless it contains an error, the message has already been printed.
+// exitError is an error that ends the command with an exit code. If it contains no error, the message has already been printed.
 type exitError struct {
 	code  int
 	err   error
@@ -176,7 +177,8 @@ func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }
 
-// exit prints the error and returns the exit code. An error without a code counts as wrong usage, unless a retry may succeed.
+// exit prints err and returns the exit code for it. An error without an exit code counts as wrong usage, unless a retry may
+// succeed.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -207,7 +209,8 @@ func (a *app) complain(format string, args ...any) {
 	fmt.Fprintln(a.Stderr, text.Line(whenFull(a.secrets.Clean(fmt.Sprintf(format, args...)))))
 }
 
-// whenFull adds a remedy to the message of a failed write to a full disk, unless the message already has one.
+// whenFull returns err with advice added to its message if a write failed because the disk is full. If the message already
+// contains advice, it returns err.
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
 		if strings.Contains(line, full) && !strings.Contains(line, "free some space") {

@@ -97,8 +97,8 @@ func (a *app) modelCall(c *cobra.Command) {
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 }
 
-// client returns the model client that a run would use: a client for the configured provider, or for the default model's server.
-// With --url, the configuration is ignored.
+// client returns the same model client as a run would use: a client for the configured provider, or for the default model's
+// server. With --url, the configuration is ignored.
 func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	var known []string
 	if flags.url == "" {
@@ -139,7 +139,7 @@ func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	return config.Connect(protocol, c), nil
 }
 
-// prompt returns the argument or, if that is "-", the text of standard input without its final line break.
+// prompt returns arg or, if arg is "-", the text of standard input without its final line break.
 func (a *app) prompt(arg string) (string, error) {
 	if arg == "-" {
 		data, err := io.ReadAll(a.Stdin)
@@ -154,7 +154,7 @@ func (a *app) prompt(arg string) (string, error) {
 	return arg, nil
 }
 
-// request returns the request and the additional fields of its body.
+// request returns the request that the flags describe, and additional fields for its body.
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {

@@ -34,7 +34,7 @@ func (a *app) models(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-// modelTable returns the rows of the model table, each with the capabilities that use it, and warnings.
+// modelTable returns the rows of the model table, each with the capabilities that use it, and warnings about the table.
 func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warnings []string) {
 	rows = []*config.Model{}
 	for i := range conf.Models {

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// shownNode is what show prints for a node, or for a step that created none.
+// shownNode is the output of the command show for a node, or for a step that has created no node.
 type shownNode struct {
 	ID      dag.ID            `json:"id,omitzero"`
 	Path    string            `json:"path,omitempty"`
@@ -75,7 +75,8 @@ func (s *store) place(ctx context.Context, info journal.RunInfo, word string, al
 	return shown, nil
 }
 
-// placeOf returns the node whose id begins with a word, or the content of the step whose path equals the word or ends with it.
+// placeOf returns the node whose id begins with the given word, or the content of the step whose path equals the word or ends
+// with it.
 func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, word string) (shownNode, error) {
 	if idPrefix.MatchString(word) {
 		n, err := s.Node(ctx, run, word)
@@ -137,7 +138,7 @@ func nodeOf(n journal.NodeInfo, path string) shownNode {
 	}
 }
 
-// textOf is like dag.Node.Text, for content without a node.
+// textOf is like dag.Node.Text, but for content without a node.
 func textOf(content json.RawMessage, meta map[string]string) string {
 	var words string
 	if json.Unmarshal(content, &words) == nil {
@@ -207,7 +208,7 @@ func (n shownNode) print(w io.Writer) error {
 	return err
 }
 
-// pretty indents a JSON object or list. Other texts are returned unchanged.
+// pretty returns a JSON object or list indented, and any other text unchanged.
 func pretty(s string) string {
 	var out bytes.Buffer
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// grow adds a node whose parents are d.Next(). Such a node cannot be in d yet, because heads have no children.
+// grow returns d with a node added whose parents are d.Next(). Such a node cannot be in d yet, because heads have no children.
 func (d DAG) grow(n *Node) DAG {
 	e := n.spare.Swap(nil)
 	if e == nil {
@@ -17,8 +17,8 @@ func (d DAG) grow(n *Node) DAG {
 	return d
 }
 
-// Append adds a node. Its parents must be in the DAG; they stop being heads, and the
-// node becomes the last head. Appending a node that d already has changes nothing.
+// Append returns d with the node n added. The parents of n must be in d; in the result, they are no longer heads, and n is the
+// last head. Appending a node that d already has changes nothing.
 //
 // If the node's parents are d.Next(), as they are for nodes that a Type makes, the cost does not depend on the size of the DAG.
 // Otherwise Append searches back to the oldest parent, or through the whole graph if the node has no parents.
@@ -43,7 +43,7 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	return d, nil
 }
 
-// lookFor reports whether d has the node. If not, missing is a parent that d lacks, or nil if d has all parents.
+// lookFor reports whether d has the node n. If it does not, missing is a parent of n that d lacks, or nil if d has all of them.
 func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	wanted := idSet(n.parents)
 	for at := range d.backward() {
@@ -63,7 +63,7 @@ func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	return false, nil
 }
 
-// Extends reports whether d is base or was made by appending to base. Every DAG extends the empty one.
+// Extends reports whether d is base or was made by adding nodes to base. Every DAG extends the empty DAG.
 func (d DAG) Extends(base DAG) bool {
 	at := d.log
 	for at.len() > base.Len() {
@@ -72,7 +72,7 @@ func (d DAG) Extends(base DAG) bool {
 	return at == base.log
 }
 
-// add returns the log with a group after it.
+// add returns the log with the group g added as its last entry.
 func (e *entry) add(g group) *entry {
 	return &entry{prev: e, group: &g, count: e.len() + len(g.nodes)}
 }

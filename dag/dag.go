@@ -22,8 +22,8 @@ type DAG struct {
 type entry struct {
 	prev  *entry
 	node  *Node
-	group *group // used in place of node
-	count int    // the number of nodes, including earlier entries
+	group *group // if not nil, used in place of node
+	count int    // the number of nodes in this entry and all earlier entries
 
 	byType atomic.Pointer[trie[*list]]
 }
@@ -79,8 +79,8 @@ func (d DAG) Heads() []*Node {
 	return slices.Clone(d.log.heads())
 }
 
-// Latest returns the failure in flight, which every reader may see, or else the head that was appended last, or nil for an empty
-// DAG. A step sees that head only if it declares [Latest] or the node's type.
+// Latest returns the failure node in flight if there is one, and otherwise the last head. It returns nil if the DAG is empty.
+// Every step may see a failure in flight; a step sees the last head only if it declares [Latest] or the head's type.
 func (d DAG) Latest() *Node {
 	if d.fail != nil {
 		return d.fail.node
@@ -97,7 +97,7 @@ func (d DAG) Latest() *Node {
 	return n
 }
 
-// here returns the node where reading starts: the first parent of the next node.
+// here returns the node at which reads start: the first parent of the next node, or nil if the DAG is empty.
 func (d DAG) here() *Node {
 	if d.log == nil {
 		return nil
@@ -111,7 +111,7 @@ func (d DAG) here() *Node {
 // then the other heads.
 func (d DAG) Next() []*Node { return slices.Clone(d.next()) }
 
-// next is like Next, without the copy.
+// next is like Next, but the caller must not modify the result.
 func (d DAG) next() []*Node {
 	if d.log == nil {
 		return nil
@@ -129,10 +129,9 @@ func (d DAG) next() []*Node {
 	return next
 }
 
-// Nearest returns the nearest node of the type: it follows first parents from
-// the place of the next node. The cost does not depend on the depth. The error is a
-// *ReadError around ErrMissing if no node is found, and around ErrUndeclared if the
-// view of d does not allow the read.
+// Nearest returns the nearest node of the given type: the first that is found by following first parents from the place of the
+// next node. The cost does not depend on the depth. The error is a *ReadError, which wraps ErrMissing if there is no such node,
+// and ErrUndeclared if the view of d does not allow the read.
 func (d DAG) Nearest(typ string) (*Node, error) {
 	if !d.allows(nearest, typ, "") {
 		return nil, d.refuse(typ, "")
@@ -143,8 +142,8 @@ func (d DAG) Nearest(typ string) (*Node, error) {
 	return nil, &ReadError{Type: typ, Err: ErrMissing}
 }
 
-// All returns all nodes of the type in append order, except the items of lost lanes. The cost depends on the number of nodes
-// returned. The error is a *ReadError around ErrUndeclared.
+// All returns all nodes of the given type in append order, except the items of lost lanes. The cost depends only on the number of
+// nodes returned. If the view of d does not allow the read, the error is a *ReadError that wraps ErrUndeclared.
 func (d DAG) All(typ string) ([]*Node, error) {
 	if !d.allows(all, typ, "") {
 		return nil, d.refuse(typ, "")
@@ -153,8 +152,8 @@ func (d DAG) All(typ string) ([]*Node, error) {
 }
 
 // Since returns the nodes of type typ that follow the nearest node of type after, oldest first. It reads only the current line:
-// the first parents from the place of the next node. If the line has no node of type after, the result is empty. The error is a
-// *ReadError around ErrUndeclared.
+// the nodes found by following first parents from the place of the next node. If the line has no node of type after, the result
+// is empty. If the view of d does not allow the read, the error is a *ReadError that wraps ErrUndeclared.
 func (d DAG) Since(typ, after string) ([]*Node, error) {
 	if !d.allows(since, typ, after) {
 		return nil, d.refuse(typ, after)
@@ -173,7 +172,7 @@ func (d DAG) Since(typ, after string) ([]*Node, error) {
 	return found, nil
 }
 
-// Node returns the node with the id, or nil. It searches the whole graph.
+// Node returns the node with the given id, or nil if d has no such node. It searches the whole graph.
 func (d DAG) Node(id ID) *Node {
 	for n := range d.backward() {
 		if n.id == id {
@@ -187,9 +186,8 @@ func (d DAG) Node(id ID) *Node {
 	return nil
 }
 
-// Select returns the line of first parents that ends in the node with the id,
-// oldest first, or nil if d has no such node. A step sees only the types of its
-// queries.
+// Select returns the node with the given id and its chain of first parents, oldest first, or nil if d has no such node. If d has
+// a view, only nodes whose types its queries name are returned.
 func (d DAG) Select(id ID) []*Node {
 	var line []*Node
 	for n := d.Node(id); n != nil; n = n.Parent() {
@@ -201,14 +199,14 @@ func (d DAG) Select(id ID) []*Node {
 	return line
 }
 
-// Window returns the last n nodes of Select(id).
+// Window returns the last n nodes of Select(id), or all of them if there are fewer.
 func (d DAG) Window(id ID, n int) []*Node {
 	line := d.Select(id)
 	return line[max(0, len(line)-max(0, n)):]
 }
 
-// Nodes ranges over all nodes in append order, parents before children. A step sees
-// only the types of its queries.
+// Nodes returns an iterator over all nodes in append order, parents before children. If d has a view, it yields only nodes whose
+// types its queries name.
 func (d DAG) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, e := range slices.Backward(d.log.since(nil)) {
@@ -221,7 +219,7 @@ func (d DAG) Nodes() iter.Seq[*Node] {
 	}
 }
 
-// backward ranges over all nodes, the newest first.
+// backward returns an iterator over all nodes, newest first.
 func (d DAG) backward() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for e := d.log; e != nil; e = e.prev {
@@ -234,7 +232,7 @@ func (d DAG) backward() iter.Seq[*Node] {
 	}
 }
 
-// since returns the entries after the given one, the newest first.
+// since returns the entries after base, newest first.
 func (e *entry) since(base *entry) []*entry {
 	var entries []*entry
 	for at := e; at != base && at != nil; at = at.prev {
@@ -243,7 +241,7 @@ func (e *entry) since(base *entry) []*entry {
 	return entries
 }
 
-// Within returns the same graph with reads limited by v; nil lifts all limits.
+// Within returns a DAG with the same nodes whose reads are limited by the view v. If v is nil, reads are not limited.
 func (d DAG) Within(v View) DAG {
 	d.view = v
 	return d

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Delta is the list of nodes that a DAG has in addition to those of another DAG. It can be encoded as JSON and applied to any
-// DAG. See [DAG.Delta].
+// A Delta lists the nodes that one DAG has and another lacks. It can be encoded as JSON and applied to any DAG. See [DAG.Delta].
 type Delta []deltaNode
 
 // deltaNode is a node of a delta. Its parents are numbers, so the delta can be applied to another DAG: n means the n-th node of
@@ -21,8 +20,8 @@ type deltaNode struct {
 	Time    time.Time         `json:"time"`
 }
 
-// Delta returns the nodes that the DAGs have beyond d. It is an error if one of them does not extend d, or if a node has a parent
-// that is neither in the delta nor a head of d.
+// Delta returns the nodes of the given DAGs that d lacks. It returns an error if one of the DAGs does not extend d, or if one of
+// the nodes has a parent that is neither in the delta nor a head of d.
 func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 	before := d.Next()
 	at := make(map[ID]int, len(before))
@@ -52,7 +51,7 @@ func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 	return out, nil
 }
 
-// Apply returns d with the nodes of the delta.
+// Apply returns d with the nodes of the delta added.
 func (x Delta) Apply(d DAG) (DAG, error) {
 	before := d.Next()
 	nodes := make([]*Node, len(x))

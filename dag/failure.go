@@ -15,15 +15,15 @@ import (
 type FailureContent struct {
 	Kind   kind.Kind `json:"kind"`   // what went wrong, for programs, for example "timeout"
 	Reason string    `json:"reason"` // what went wrong, for a person
-	// Lane is the index of the fan-out lane that was dropped with this failure.
+	// Lane is the index of the lane that a fan-out dropped because of this failure; nil if no lane was dropped.
 	Lane *int `json:"lane,omitempty"`
 }
 
 // Failure is the type of failure nodes.
 var Failure = NewType[FailureContent]("failure")
 
-// NewFailure makes a failure node with the parents d.Next(). Invalid UTF-8 in kind,
-// reason and meta is replaced. Meta and at are not part of its id.
+// NewFailure returns a new failure node with the parents d.Next(). Invalid UTF-8 in kind, reason and meta is replaced. Meta and
+// at are not part of its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
 	f.Kind, f.Reason = kind.Kind(valid(string(f.Kind))), valid(f.Reason)
 	n, err := Failure.node(d.next(), f, at)
@@ -42,20 +42,19 @@ func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// WithFailure returns a DAG of the same nodes in which a failure is in flight.
-// Cause returns the given cause.
+// WithFailure returns a DAG with the nodes of d and the given failure in flight. The Cause of the result is cause.
 func (d DAG) WithFailure(n *Node, cause error) DAG {
 	d.fail = &flight{node: n, cause: cause}
 	return d
 }
 
-// WithoutFailure returns the same nodes without a failure in flight.
+// WithoutFailure returns a DAG with the nodes of d and no failure in flight.
 func (d DAG) WithoutFailure() DAG {
 	d.fail = nil
 	return d
 }
 
-// InFlight reports whether a failure is in flight.
+// InFlight reports whether d has a failure in flight.
 func (d DAG) InFlight() bool { return d.fail != nil }
 
 // Failed reports whether a failure is in flight, or was recorded as the latest node: it is true of the DAG of a failed run, even
@@ -72,7 +71,7 @@ func (d DAG) Failed() bool {
 	return err != nil || failure.Lane == nil
 }
 
-// Cause returns the Go error of the failure in flight, or nil.
+// Cause returns the Go error of the failure in flight, or nil if no failure is in flight or its error is unknown.
 func (d DAG) Cause() error {
 	if d.fail == nil {
 		return nil
@@ -80,8 +79,8 @@ func (d DAG) Cause() error {
 	return d.fail.cause
 }
 
-// RecordFailure appends the failure in flight as a node. The result has no failure in flight, but Failed still returns true. A
-// DAG without a failure is returned unchanged.
+// RecordFailure returns d with the failure in flight appended as a node. The result has no failure in flight, but its Failed is
+// still true. If d has no failure in flight, RecordFailure returns d.
 func (d DAG) RecordFailure() (DAG, error) {
 	if d.fail == nil {
 		return d, nil
@@ -99,8 +98,8 @@ type LostLane struct {
 	Lanes   int    // the number of lanes of the fan-out, or 0 if unknown
 }
 
-// Lost lists the lanes that were dropped, in append order. A step that calls it declares All(Failure). If a failure node cannot
-// be read, Lost returns an error and the other lanes.
+// Lost returns the dropped lanes of all fan-outs in d, in append order. A step that calls it must declare All(Failure). If a
+// failure node cannot be read, Lost returns an error together with the other lanes.
 func Lost(d DAG) ([]LostLane, error) {
 	nodes, err := d.All(Failure.Name())
 	if err != nil {
@@ -113,20 +112,20 @@ func Lost(d DAG) ([]LostLane, error) {
 		if err != nil {
 			broken = append(broken, err)
 		} else if f.Lane != nil {
-			lanes, _ := strconv.Atoi(n.meta[terms.Lanes]) // 0 if it is not recorded
+			lanes, _ := strconv.Atoi(n.meta[terms.Lanes]) // 0 if the number is not recorded
 			lost = append(lost, LostLane{*f.Lane, n.Parent(), n, n.meta[terms.FanOut], lanes})
 		}
 	}
 	return lost, errors.Join(broken...)
 }
 
-// Losses counts the lost lanes, and all lanes of the fan-outs that have lost any.
+// Losses counts lost lanes and total lanes, counting only fan-outs that lost at least one lane.
 type Losses struct {
 	Lost  int `json:"lost"`
 	Lanes int `json:"of"`
 }
 
-// CountLost counts the lanes that Lost lists.
+// CountLost returns the number of lanes in lost and the total number of lanes of their fan-outs.
 func CountLost(lost []LostLane) Losses {
 	c := Losses{Lost: len(lost)}
 	lanes := map[string]int{}

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// ID names a node: the SHA-256 of the RFC 8785 canonical JSON of
+// An ID identifies a node. It is the SHA-256 hash of the RFC 8785 canonical JSON of
 //
 //	{"content":…,"parents":[ids in their order],"type":…}
 //
@@ -18,13 +18,13 @@ import (
 // hexadecimal digits.
 type ID [sha256.Size]byte
 
-// String returns the lower-case hexadecimal form.
+// String returns the id as 64 lower-case hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// MarshalText returns the lower-case hexadecimal form.
+// MarshalText returns the id as 64 lower-case hexadecimal digits.
 func (id ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
 
-// UnmarshalText reads the form that MarshalText writes.
+// UnmarshalText decodes an id in the form that MarshalText returns.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, ok := parseID(text)
 	if !ok {
@@ -34,7 +34,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseID reads the text form of an id. Upper-case digits are an error.
+// ParseID returns the id whose String is s. It returns an error for any other text, including upper-case digits.
 func ParseID(s string) (ID, error) {
 	id, ok := parseID([]byte(s))
 	if !ok {
@@ -81,7 +81,7 @@ func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 	return e.sum(parents, typ.quoted), content
 }
 
-// sum returns the id of a node whose content is in the buffer.
+// sum returns the id of the node whose envelope is in the buffer.
 func (e *envelope) sum(parents []*Node, quoted []byte) ID {
 	buf := append(e.buf, `,"parents":[`...)
 	for i, p := range parents {

@@ -16,7 +16,8 @@ func checkpoint(distance int) bool {
 	return distance == 0 || distance >= stride && distance&(distance-1) == 0
 }
 
-// nearest returns the first node of the type on the first-parent line that starts at n, or nil. The node n itself counts.
+// nearest returns the first node of the given type among n, its first parent, the first parent of that, and so on, or nil if
+// there is none.
 func (n *Node) nearest(typ string) *Node {
 	at := n
 	for range stride {
@@ -70,7 +71,7 @@ type list struct {
 	count  int     // the number of nodes, including those of earlier lists
 }
 
-// and returns the nodes of the list in append order, followed by more, but without the items of lost lanes.
+// and returns the nodes of the list in append order, followed by the nodes in more. It omits the items of lost lanes.
 func (l *list) and(more, lost []*Node) []*Node {
 	out := more
 	if l != nil {
@@ -88,7 +89,7 @@ func (l *list) and(more, lost []*Node) []*Node {
 	return slices.DeleteFunc(out, func(n *Node) bool { return gone[n.id] })
 }
 
-// itemOfLost returns the item of the lane that was dropped with the failure n, or nil.
+// itemOfLost returns the item of the lane that was dropped with the failure node n, or nil if the lane has no item.
 func itemOfLost(n *Node) *Node {
 	if n.typ != Failure.Name() || !lostLane(n) {
 		return nil
@@ -96,7 +97,7 @@ func itemOfLost(n *Node) *Node {
 	return n.Parent()
 }
 
-// all returns the nodes of the type in append order.
+// all returns the nodes of the given type in append order.
 func (e *entry) all(typ string) []*Node {
 	indexed := e.indexed()
 	var recent, lost []*Node
@@ -118,8 +119,8 @@ func (e *entry) all(typ string) []*Node {
 	return older.and(recent, lost)
 }
 
-// Types returns the types of the nodes, each once, in no particular order. It does not
-// read the whole log: the cost depends on the number of types. A view does not limit it.
+// Types returns the names of the types of all nodes, each once, in no particular order. It does not read the whole log: the cost
+// depends on the number of types. It ignores the view of d.
 func (d DAG) Types() []string {
 	if d.log == nil {
 		return nil

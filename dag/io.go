@@ -25,8 +25,8 @@ type line struct {
 	Base    *ID               `json:"base,omitzero"`
 }
 
-// Write writes the nodes as JSON Lines, one node per line, parents first. A failure in flight is not written: call RecordFailure
-// first. A step can write a DAG only if it declares [Everything].
+// Write writes the nodes of d to w as JSON Lines: one node per line, parents first. A failure in flight is not written: call
+// RecordFailure first. A step can write a DAG only if it declares [Everything].
 func Write(w io.Writer, d DAG) error {
 	if !d.allows(everything, "", "") {
 		return d.refuse("", "")
@@ -67,13 +67,13 @@ type FormatError struct {
 	Reason string
 }
 
-// Error returns the line and the reason.
+// Error returns a message with the number of the line and the reason.
 func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.Line, e.Reason) }
 
-// Read reads the format that Write writes and recomputes every id. The error is a *FormatError if an id does not match content,
-// type and parents, or if a line is not a node, has an unknown field or precedes the lines of its parents. A repeated node
-// changes nothing. Empty lines are skipped. An error from r is returned wrapped, with the line number. Read keeps all nodes in
-// memory and does not limit their size.
+// Read reads a DAG in the format that Write writes, and recomputes every id. The error is a *FormatError if an id does not match
+// content, type and parents, or if a line is not a node, has an unknown field or precedes the lines of its parents. A repeated
+// node changes nothing. Empty lines are skipped. An error from r is returned wrapped, with the line number. Read keeps all nodes
+// in memory and does not limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}
 	in := bufio.NewReader(r)

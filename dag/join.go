@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reserved reports whether a type is reserved for nodes that runs, calls and plans write themselves. Such a node is never
-// accepted as external input, because it would forge part of the record.
+// Reserved reports whether a type name is reserved for nodes that only runs, calls and plans write. Nodes of reserved types are
+// rejected as external input, because they could forge part of the record.
 func Reserved(typ string) bool { return strings.HasPrefix(typ, "stone/") }
 
 // laneContent is the content of a lane marker.
@@ -37,14 +37,14 @@ func Origin(d DAG) (DAG, error) {
 	return origin.Append(d, empty{})
 }
 
-// Lane returns d with a marker for the start of the lane with the given index.
+// Lane returns d with a marker node added. The marker starts the lane with the given index.
 func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
-// Lanes returns the starting DAG of each lane of a fan-out over items: d with one item each. An item that equals an earlier one
-// follows a lane marker, because otherwise the two lanes would be the same. The error names the first item that cannot be
-// encoded.
+// Lanes returns the DAG with which each lane of a fan-out over items starts: d with the node of one item added. An item that
+// equals an earlier one follows a lane marker, because otherwise the two lanes would be the same. The error names the first item
+// that cannot be encoded.
 func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	lanes := make([]DAG, len(items))
 	var known nodeSet
@@ -63,14 +63,15 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	return lanes, nil
 }
 
-// Join combines lanes that all started at base, in order. Nearest continues at base, whereas All finds the nodes of the lanes.
-// The first parent of the next node is the node at base. The heads of the lanes follow; more than 1,000 heads are grouped in
-// thousands under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in a lane are dropped.
+// Join returns base with the nodes of the lanes, which must all start at base, added in order. Nearest continues at base, whereas
+// All finds the nodes of the lanes. The first parent of the next node is the node at base. The heads of the lanes follow; more
+// than 1,000 heads are grouped in thousands under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in
+// a lane are dropped.
 //
 // Without lanes, Join adds a join node, so that a read of the lanes finds none.
 //
-// It is an error if base is empty, if a lane does not extend base, or if two lanes share a node: start each with [Lane] or its
-// own item.
+// Join returns an error if base is empty, if a lane does not extend base, or if two lanes share a node. To keep lanes apart,
+// start each with [Lane] or with its own item.
 func Join(base DAG, lanes []DAG) (DAG, error) {
 	if base.log == nil {
 		return base, errors.New("join: want a base with at least one node: call Origin before the lanes start")
@@ -127,7 +128,7 @@ func (d DAG) join(nodes []*Node, lanes []DAG) (DAG, error) {
 	return d, nil
 }
 
-// headsOf returns the heads of the base that have children in a lane, and the heads that the lanes have added.
+// headsOf returns two lists: the heads of base that have children in a lane, and the heads that the lanes have added.
 func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
 	gone = map[ID]bool{}
 	keptBy := map[ID]int{}

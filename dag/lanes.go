@@ -8,14 +8,14 @@ import (
 
 // This file implements reads of a fan-out's lanes in the Reduce that joins them.
 
-// Lanes reads the nearest node of type t within each surviving lane, in lane order. It is used in the Reduce that closes a
-// fan-out. The type t may be the type of the items. If a lane contains another fan-out, Lanes sees the result of that fan-out's
-// Reduce. A lane without such a node is an error that names the lane.
+// Lanes returns a reader of the contents of the nearest node of type t within each surviving lane, in lane order. Use it in the
+// Reduce that closes a fan-out. The type t may be the type of the items. If a lane contains another fan-out, Lanes sees the
+// result of that fan-out's Reduce. If a lane has no node of type t, the read fails with an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }
 
-// Row2 holds two values of one lane.
+// A Row2 holds the two values that Lanes2 reads from one lane.
 type Row2[A, B any] struct {
 	A A
 	B B
@@ -42,7 +42,7 @@ func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
 	}}
 }
 
-// Row3 holds three values of one lane.
+// A Row3 holds the three values that Lanes3 reads from one lane.
 type Row3[A, B, C any] struct {
 	A A
 	B B
@@ -60,7 +60,7 @@ func Lanes3[A, B, C any](a Type[A], b Type[B], c Type[C]) Reader[[]Row3[A, B, C]
 	})
 }
 
-// column reads one type from every lane.
+// column returns the values of one type, one for each lane.
 func column[T any](d DAG, t Type[T]) ([]T, error) {
 	nodes, err := d.Lanes(t.Name())
 	if err != nil {
@@ -78,8 +78,8 @@ func column[T any](d DAG, t Type[T]) ([]T, error) {
 	return out, nil
 }
 
-// Reduce returns d for the body of a Reduce: reads of lanes find the lanes of the fan-out at the end of d, whatever the body
-// appends.
+// Reduce returns d in the form in which the body of a Reduce receives it: even after the body has appended nodes, reads of lanes
+// find the lanes of the fan-out at the end of d.
 func (d DAG) Reduce() DAG {
 	d.closing = d.log
 	return d
@@ -92,8 +92,8 @@ func (d DAG) Reduced(before DAG) DAG {
 }
 
 // Lanes returns, for each surviving lane of the fan-out closed by the enclosing Reduce, the lane's nearest node of one of the
-// types, or nil. The cost is linear in the nodes of the lanes. The error is a *ReadError around ErrUndeclared, or around
-// ErrMissing outside such a Reduce.
+// types, or nil. The cost is linear in the number of the lanes' nodes. The error is a *ReadError, which wraps ErrUndeclared if
+// the view of d does not allow the read, and ErrMissing outside such a Reduce.
 func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	for _, typ := range types {
 		if !d.allows(lanes, typ, "") {
@@ -136,7 +136,7 @@ func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 			base, ends = from[i], ungrouped(ends, h)
 		}
 	}
-	return ends, base, base != nil || heads[0].typ == join.Name() // also for a fan-out without lanes
+	return ends, base, base != nil || heads[0].typ == join.Name() // true also for a fan-out without lanes
 }
 
 // ungrouped adds the ends of lanes from their groups.
@@ -152,7 +152,7 @@ func ungrouped(ends []*Node, head *Node) []*Node {
 
 func (n *Node) is(other *Node) bool { return n == other || n.id == other.id }
 
-// laneName names the i-th surviving lane by its number and its item.
+// laneName returns a name for the i-th surviving lane, made of its number and its item.
 func (d DAG) laneName(i int) string {
 	ends, base, _ := d.ends()
 	for at, end := range ends {

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Node is one typed entry of a DAG. It never changes. The methods of a nil Node
-// return zero values.
+// A Node is a vertex of a DAG. It has a type, a content and parents, and is immutable. The methods of a nil Node return zero
+// values.
 type Node struct {
 	id      ID
 	typ     string
@@ -36,16 +36,17 @@ type Node struct {
 	near atomic.Pointer[trie[*Node]]
 }
 
-// Spec describes a node without a Go type, such as one read from a file.
+// A Spec describes a node to be made by NewNode, without a Go type for its content, for example a node read from a file.
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
-	Content any               // encoded with encoding/json; a json.RawMessage is used unchanged
-	Parents []*Node           // first parent first; none may be nil
+	Content any               // the content, encoded with encoding/json; a json.RawMessage is used as is
+	Parents []*Node           // the parents in order; none may be nil
 	Meta    map[string]string // not part of the id; copied; valid UTF-8
 	Time    time.Time         // not part of the id; zero if unknown; a year before 1678 or after 2261 counts as zero
 }
 
-// NewNode makes a node with canonical content. If JSON cannot represent the content without loss, the error names the field.
+// NewNode returns a new node with the type, content and parents in s. The content is stored as canonical JSON. If JSON cannot
+// represent the content without loss, the error names the field.
 func NewNode(s Spec) (*Node, error) {
 	t, err := describe(s.Type)
 	if err != nil {
@@ -103,7 +104,7 @@ func (n *Node) Type() string {
 	return n.typ
 }
 
-// Parents returns a copy of the parents, in order. A [View] does not limit reads of them.
+// Parents returns a copy of the list of parents, in order. It is not limited by a [View].
 func (n *Node) Parents() []*Node {
 	if n == nil {
 		return nil
@@ -111,7 +112,7 @@ func (n *Node) Parents() []*Node {
 	return slices.Clone(n.parents)
 }
 
-// Parent returns the first parent, or nil.
+// Parent returns the first parent, or nil if n has no parents.
 func (n *Node) Parent() *Node {
 	if n == nil || len(n.parents) == 0 {
 		return nil
@@ -119,7 +120,7 @@ func (n *Node) Parent() *Node {
 	return n.parents[0]
 }
 
-// Content returns a copy of the content, canonical JSON.
+// Content returns a copy of the content, which is canonical JSON.
 func (n *Node) Content() json.RawMessage {
 	if n == nil {
 		return nil
@@ -136,7 +137,7 @@ func (n *Node) JSON() string {
 }
 
 // Own returns the content without the fields, such as the conversation of an agent, that the meta lists under "beside", separated
-// by commas. The remaining part is compared between runs and shown to people.
+// by commas. Comparisons between runs, and displays for people, use the result.
 func (n *Node) Own() string {
 	if n == nil {
 		return ""
@@ -202,8 +203,8 @@ func (n *Node) Get(field string, fallback any) any {
 	return v
 }
 
-// At returns the value at the path of field names, and whether it exists. Numbers have
-// the type json.Number.
+// At returns the value found by following the field names in path into the content, and whether it exists. Numbers have the type
+// json.Number.
 func (n *Node) At(path ...string) (any, bool) {
 	raw, ok := n.field(path)
 	if !ok {
@@ -216,7 +217,7 @@ func (n *Node) At(path ...string) (any, bool) {
 	return v, err == nil
 }
 
-// field returns the JSON at the path of field names, and whether it exists.
+// field returns the JSON found by following the field names in path into the content, and whether it exists.
 func (n *Node) field(path []string) (json.RawMessage, bool) {
 	if n == nil {
 		return nil, false
@@ -254,7 +255,7 @@ func (n *Node) Text() string {
 	return n.Own()
 }
 
-// String returns type and abbreviated id, for messages.
+// String returns the type and an abbreviated id, for use in messages.
 func (n *Node) String() string {
 	if n == nil {
 		return "no node"

@@ -11,7 +11,7 @@ type nodeSet struct {
 	slots []int32 // the index in nodes plus one, stored in the slot of the id or in a later slot
 }
 
-// add adds a node and returns -1. If the set already has the node, it returns its index.
+// add adds a node to the set and returns -1. If the set already has the node, add returns the node's index.
 func (s *nodeSet) add(n *Node) int {
 	if 2*len(s.nodes) >= len(s.slots) {
 		size := max(16, 2*len(s.slots))
@@ -29,7 +29,7 @@ func (s *nodeSet) add(n *Node) int {
 	return -1
 }
 
-// slot returns the slot that has the id, or the free slot for it.
+// slot returns the slot that contains the node with the given id or, if the set lacks it, the free slot in which to store it.
 func (s *nodeSet) slot(id ID) int {
 	mask := len(s.slots) - 1
 	at := int(binary.LittleEndian.Uint64(id[:])) & mask
@@ -39,14 +39,14 @@ func (s *nodeSet) slot(id ID) int {
 	return at
 }
 
-// Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same work
-// do not differ, because a node's id covers its type, content and parents, but not its time and meta. If the content of a node
-// differs, so do all nodes that follow it; the lists therefore begin where the DAGs diverge.
+// Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Nodes with the same type,
+// content and parents are equal, even if their times and meta differ, so two runs that did the same work do not differ. If the
+// content of a node differs, so do all nodes that follow it; the lists therefore begin where the DAGs diverge.
 func Compare(a, b DAG) (onlyA, onlyB []*Node) {
 	return without(a, b), without(b, a)
 }
 
-// without returns the nodes of d that other lacks.
+// without returns the nodes of d that are not in other.
 func without(d, other DAG) (nodes []*Node) {
 	known := map[ID]bool{}
 	for n := range other.Nodes() {

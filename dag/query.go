@@ -12,15 +12,16 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Query describes a read, but not the Go type of its result; see [Reader]. A type's query ([Type.Query]) asks for the nearest
-// node of the type; All, Since and Optional return other queries for the same type. The zero Query asks for nothing.
+// A Query describes which nodes a step reads. Unlike a [Reader], it does not know the Go type of the result. [Type.Query] returns
+// the query for the nearest node of a type; the methods All, Since and Optional turn it into other queries for the same type. The
+// zero Query asks for nothing.
 type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and the zero Query
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
-	history  bool // whether All is intended; see History
+	history  bool // whether History made the query
 	inner    bool // see Inner
 }
 
@@ -41,10 +42,10 @@ const (
 	lanes
 )
 
-// A Querier declares what a step reads. Queries and readers are Queriers.
+// A Querier declares the queries of a step. Queries and readers are Queriers.
 type Querier interface{ Queries() []Query }
 
-// Queries returns a slice that contains only q.
+// Queries returns a slice with q as its only element.
 func (q Query) Queries() []Query { return []Query{q} }
 
 // Types returns the queries of all qs. For a nil Querier, it returns the zero Query.
@@ -68,52 +69,51 @@ func nameOf(t AnyType) string {
 	return t.Name()
 }
 
-// All returns the query for all nodes of the type.
+// All returns the query for all nodes of q's type.
 func (q Query) All() Query {
 	q.mode = all
 	return q
 }
 
-// History returns the query for all nodes of the type; see the function History.
+// History is like All, but for the reader that the function History returns.
 func (q Query) History() Query {
 	q.mode, q.history = all, true
 	return q
 }
 
-// Lanes returns the query for the nearest node of the type in each lane; see the function Lanes.
+// Lanes returns the query for the nearest node of q's type in each lane; see the function Lanes.
 func (q Query) Lanes() Query {
 	q.mode = lanes
 	return q
 }
 
-// Since returns the query for the nodes of the type that follow the nearest node of
-// type after; see [DAG.Since].
+// Since returns the query for the nodes of q's type that follow the nearest node of type after; see [DAG.Since].
 func (q Query) Since(after AnyType) Query {
 	q.mode, q.after = since, after
 	return q
 }
 
-// Optional returns a query that may find nothing, so the validator does not require a producer.
+// Optional returns a copy of q that may find nothing, so the validator does not require a step that produces its type.
 func (q Query) Optional() Query {
 	q.optional = true
 	return q
 }
 
-// Inner returns a query for values that come from the run itself or its server, such as the conversation so far. Clients of a
-// published pipeline cannot supply them as input.
+// Inner returns a copy of q for values that only the run itself or its server provides, such as the conversation so far. Clients
+// of a published pipeline cannot supply such a value as input.
 func (q Query) Inner() Query {
 	q.inner = true
 	return q
 }
 
-// Type returns the type that q asks for, or nil for Latest and Everything.
+// Type returns the type that q asks for. It returns nil for Latest, Everything and the zero Query.
 func (q Query) Type() AnyType { return q.typ }
 
-// After returns the type that a Since query starts after, or nil.
+// After returns the type passed to Since, or nil if q is not a Since query.
 func (q Query) After() AnyType { return q.after }
 
-// Lens returns the field names that a query of [Lens] follows into the latest node, and the type of the value there; the name of
-// that type has no meaning. For all other queries, the type is nil.
+// Lens returns the field names that a query of a [Lens] follows into the latest node, and the type of the value found there. The
+// type's name has no meaning. For any other query, the type is nil.
 func (q Query) Lens() ([]string, AnyType) {
 	if q.lens == nil {
 		return nil, nil
@@ -136,7 +136,7 @@ func (q Query) IsLanes() bool { return q.mode == lanes }
 // IsLatest reports whether q asks for the latest node of any type.
 func (q Query) IsLatest() bool { return q.mode == latest }
 
-// IsEverything reports whether q allows every read.
+// IsEverything reports whether q is the query of Everything, which allows every read.
 func (q Query) IsEverything() bool { return q.mode == everything }
 
 // IsOptional reports whether q may find nothing.
@@ -145,7 +145,7 @@ func (q Query) IsOptional() bool { return q.optional }
 // IsInner reports whether q asks for a value that clients cannot supply.
 func (q Query) IsInner() bool { return q.inner }
 
-// String returns the query for a person, such as `every "reply"`.
+// String returns a human-readable form of the query, such as `every "reply"`.
 func (q Query) String() string {
 	name := "nothing"
 	if q.typ != nil {
@@ -171,10 +171,10 @@ func (q Query) String() string {
 	return name
 }
 
-// Digest identifies the nodes that q reads in d: equal digests mean equal results. Without across, the digest is a hash of node
-// ids, which cover all ancestors. With across, it is a hash of types and contents, as returned by Own, and can be compared
-// between runs. For Everything, the digest also covers the shape of the graph: with across, the positions of every node's
-// parents, otherwise the ids of the heads.
+// Digest returns a digest of the nodes that q reads in d: equal digests mean equal results. Without across, the digest is a hash
+// of node ids, which cover all ancestors. With across, it is a hash of types and contents, as returned by Own, and can be
+// compared between runs. For Everything, the digest also covers the shape of the graph: with across, the positions of every
+// node's parents, otherwise the ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
 	h := sha256.New()
 	nodes := q.answer(d.Within(nil), across)
@@ -193,7 +193,7 @@ func (q Query) Digest(d DAG, across bool) ID {
 	return ID(h.Sum(nil))
 }
 
-// as returns the id of the node that n stands for. It differs from n's own id if a fork copied n from another run.
+// as returns the id of n or, if a fork copied n from another run, the id of the original node.
 func (n *Node) as() ID {
 	if n != nil && n.meta[terms.As] != "" {
 		if id, err := ParseID(n.meta[terms.As]); err == nil {
@@ -203,7 +203,7 @@ func (n *Node) as() ID {
 	return n.ID()
 }
 
-// shape encodes the parents of every node, and of the next node, as positions among the nodes.
+// shape returns an encoding of the parents of every node, and of the next node, as positions in the list of nodes.
 func shape(d DAG, nodes []*Node) []byte {
 	at := make(map[ID]int, len(nodes))
 	for i, n := range nodes {
@@ -249,11 +249,11 @@ func (q Query) answer(d DAG, across bool) []*Node {
 }
 
 var (
-	// ErrMissing means that the DAG has no node of the requested type.
+	// ErrMissing is the error for a read that finds no node of the requested type.
 	ErrMissing = errors.New("no such node")
 	// errNoField is the error that Lens returns for a node without the field.
 	errNoField = errors.New("the latest node has no such field")
-	// ErrUndeclared means that a step read something that it had not declared.
+	// ErrUndeclared is the error for a read that the step has not declared.
 	ErrUndeclared = errors.New("not declared")
 )
 
@@ -265,7 +265,7 @@ type ReadError struct {
 	Err   error
 }
 
-// Error describes the failed read and says what to do.
+// Error returns a message that describes the failed read and says what to do.
 func (e *ReadError) Error() string {
 	what := fmt.Sprintf("%q", e.Type)
 	if e.Type == "" {
@@ -292,8 +292,8 @@ func (e *ReadError) Error() string {
 // Unwrap returns ErrMissing or ErrUndeclared.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Context returns the context of the body that reads d, or context.Background if d has no view with a context. Readers that are
-// slow or limited use it for cancellation and for their limits.
+// Context returns the context of the body to which d was passed. If d has no view, or a view without a context, it returns
+// context.Background(). Slow readers use the context for cancellation and for limits.
 func (d DAG) Context() context.Context {
 	if ctx, ok := d.view.(context.Context); ok {
 		return ctx
@@ -309,7 +309,7 @@ type View interface {
 	Undeclared(*ReadError)
 }
 
-// allows reports whether the view permits the read. A DAG without a view permits every read.
+// allows reports whether the view of d permits the read. Without a view, every read is permitted.
 func (d DAG) allows(m mode, typ, after string) bool {
 	if d.view == nil {
 		return true
@@ -325,7 +325,7 @@ func (d DAG) allows(m mode, typ, after string) bool {
 	return false
 }
 
-// shows reports whether some query of the view names the type.
+// shows reports whether at least one query of d's view names the type.
 func (d DAG) shows(typ string) bool {
 	if d.view == nil {
 		return true

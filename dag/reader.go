@@ -9,35 +9,34 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// A Reader is a query with a Go type: it declares its queries and returns a value. [Type] reads the nearest node; [All], [Lanes],
-// [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive] makes readers from readers.
+// A Reader declares queries and returns a value of type T that it reads from a DAG. [Type] reads the nearest node; [All],
+// [Lanes], [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive] makes readers from readers.
 //
 // A reader may have a method Version() string. Like a leaf's stone.Version, that version becomes part of the fingerprint: of a
-// decision that uses the reader, or of a call whose input the reader makes.
+// decision that uses the reader, or of a call that takes its input from the reader.
 type Reader[T any] interface {
 	Querier
-	// From reads d. It returns a [*ReadError] around ErrMissing if no node is found,
-	// and around ErrUndeclared if d belongs to a step that did not declare the read.
-	// From may be called from several goroutines at once.
+	// From returns the value read from d. The error is a [*ReadError], which wraps ErrMissing if no node is found, and
+	// ErrUndeclared if the step to which d belongs has not declared the read. From may be called from several goroutines at once.
 	From(d DAG) (T, error)
 }
 
-// All reads all nodes of a type in append order, except the items of lost lanes. If there are no such nodes, it returns an empty
-// list. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes
-// of one fan-out with [Lanes].
+// All returns a reader of the contents of all nodes of type t in append order, except the items of lost lanes. If no such nodes
+// exist, it returns an empty list. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds
+// of a loop. Read the lanes of one fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
 // History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds
 // or steps have produced nodes of the type.
 func History[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().History()} }
 
-// Since reads the nodes of type t on the current line that follow the nearest node of
-// type after, oldest first; see [DAG.Since].
+// Since returns a reader of the nodes of type t that follow the nearest node of type after on the current line, oldest first; see
+// [DAG.Since].
 func Since[T any](t Type[T], after AnyType) Reader[[]T] {
 	return several[T]{t, t.Query().Since(after)}
 }
 
-// several reads several nodes of one type.
+// several is a Reader of several nodes of one type.
 type several[T any] struct {
 	typ   Type[T]
 	query Query
@@ -65,11 +64,12 @@ func (l several[T]) From(d DAG) ([]T, error) {
 	return out, nil
 }
 
-// Lens reads the value at a path of field names in the latest node's content, whatever the node's type:
+// Lens returns a reader of a value within the latest node's content, whatever the node's type. The value is found by following
+// the given field names:
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
-// Without names, Lens reads the whole content. Validation compares the names and T with the latest node's schema if that schema
+// Without names, the value is the whole content. Validation compares the names and T with the latest node's schema if that schema
 // is known.
 func Lens[T any](path ...string) Reader[T] {
 	at := &lens{slices.Clone(path), NewType[T]("value")}
@@ -89,8 +89,8 @@ func Lens[T any](path ...string) Reader[T] {
 	}}
 }
 
-// Maybe makes a read optional: it returns nil if r finds nothing, and the validator does
-// not require a producer.
+// Maybe returns a reader that reads the same as r, but returns nil if r finds nothing. The validator does not require a step that
+// produces the type.
 func Maybe[T any](r Reader[T]) Reader[*T] {
 	queries := Types(r)
 	for i := range queries {
@@ -112,15 +112,14 @@ func Maybe[T any](r Reader[T]) Reader[*T] {
 }
 
 var (
-	// Latest reads the latest node, whatever its type.
+	// Latest is a reader of the latest node, whatever its type.
 	Latest Reader[*Node] = readerOf[*Node]{[]Query{{mode: latest}}, func(d DAG) (*Node, error) {
 		if n := d.Latest(); n != nil {
 			return n, nil
 		}
 		return nil, &ReadError{Err: ErrMissing}
 	}}
-	// Everything reads the whole DAG. A step that declares it depends on all earlier
-	// nodes.
+	// Everything is a reader of the whole DAG. A step that declares it depends on all earlier nodes.
 	Everything Reader[DAG] = readerOf[DAG]{[]Query{{mode: everything}}, func(d DAG) (DAG, error) {
 		if !d.allows(everything, "", "") {
 			return DAG{}, d.refuse("", "")
@@ -129,10 +128,10 @@ var (
 	}}
 )
 
-// Nothing reads nothing, for example for a constant question or prompt.
+// Nothing is a reader that reads no nodes. Use it, for example, for a constant question or prompt.
 var Nothing Reader[struct{}] = readerOf[struct{}]{from: func(DAG) (struct{}, error) { return struct{}{}, nil }}
 
-// readerOf is a Reader made from its parts.
+// readerOf is a Reader that consists of queries and a function.
 type readerOf[T any] struct {
 	queries []Query
 	from    func(DAG) (T, error)
@@ -141,8 +140,8 @@ type readerOf[T any] struct {
 func (r readerOf[T]) Queries() []Query      { return append([]Query(nil), r.queries...) }
 func (r readerOf[T]) From(d DAG) (T, error) { return r.from(d) }
 
-// ReaderFunc makes a reader from a function that reads only what the given queries allow. The result must depend only on the
-// nodes that it reads.
+// ReaderFunc returns a reader that declares the given queries and calls fn, which must read only what these queries allow. The
+// result must depend only on the nodes that it reads.
 func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] {
 	qs := Types(queries...)
 	if read == nil {
@@ -151,8 +150,8 @@ func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] 
 	return readerOf[T]{qs, read}
 }
 
-// Derive makes a reader that applies fn to the result of r, for example to build a prompt from a ticket. The result of fn must
-// depend only on its argument.
+// Derive returns a reader that returns fn's result for the value of r, for example a prompt built from a ticket. The result of fn
+// must depend only on its argument.
 func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
 	if r == nil || fn == nil {
 		return ReaderFunc[T](nil, r)
@@ -167,7 +166,7 @@ func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
 	}, r)
 }
 
-// Derive2 is like Derive, but for two readers.
+// Derive2 is like Derive, but fn receives the values of two readers.
 func Derive2[A, B, T any](ra Reader[A], rb Reader[B], fn func(A, B) T) Reader[T] {
 	if ra == nil || rb == nil || fn == nil {
 		return ReaderFunc[T](nil, ra, rb)
@@ -186,7 +185,7 @@ func Derive2[A, B, T any](ra Reader[A], rb Reader[B], fn func(A, B) T) Reader[T]
 	}, ra, rb)
 }
 
-// Derive3 is like Derive, but for three readers.
+// Derive3 is like Derive, but fn receives the values of three readers.
 func Derive3[A, B, C, T any](ra Reader[A], rb Reader[B], rc Reader[C], fn func(A, B, C) T) Reader[T] {
 	if ra == nil || rb == nil || rc == nil || fn == nil {
 		return ReaderFunc[T](nil, ra, rb, rc)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Beyond returns the nodes of d that base lacks, in append order. It is nil unless d extends base. A step sees only the types of
-// its queries.
+// Beyond returns the nodes of d that base lacks, in append order. If d does not extend base, it returns nil. If d has a view,
+// only nodes whose types its queries name are returned.
 func (d DAG) Beyond(base DAG) []*Node {
 	if !d.Extends(base) {
 		return nil
@@ -23,8 +23,8 @@ func (d DAG) Beyond(base DAG) []*Node {
 	return nodes
 }
 
-// Extend adds nodes that are not in d yet, parents first. It is an error if a parent is
-// neither in d nor earlier in nodes. Extend searches d back to the oldest parent.
+// Extend returns d with the given nodes added. None of them may be in d yet. It returns an error if a node's parent is neither in
+// d nor earlier in nodes. Extend searches d back to the oldest parent.
 func Extend(d DAG, nodes []*Node) (DAG, error) {
 	known, wanted := make(map[ID]bool, len(nodes)), map[ID]*Node{}
 	for _, n := range nodes {
@@ -55,8 +55,7 @@ func Extend(d DAG, nodes []*Node) (DAG, error) {
 // therefore other ids, but the same contents in the same order. Nodes that followed the heads of base follow the heads of onto.
 // The origin node of an empty base is left out unless onto is empty. A failure in flight in from is kept.
 //
-// It is an error if from does not extend base, or if a node has a parent that onto does
-// not have.
+// Rebase returns an error if from does not extend base, or if a copied node would have a parent that onto lacks.
 func Rebase(onto, from, base DAG) (DAG, error) {
 	if !from.Extends(base) {
 		return onto, errors.New("rebase: the DAG does not extend its base: append to the DAG that was given")

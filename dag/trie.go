@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A trie is a persistent hash map from type names. With does not change the trie and
-// shares all but one path with it. Nil is the empty trie.
+// A trie is a persistent hash map whose keys are type names. The method with returns a new trie, which shares all but one path
+// with the old one. A nil trie is empty.
 type trie[V any] struct {
 	bitmap uint32
 	slots  []slot[V]
@@ -50,7 +50,7 @@ func (t *trie[V]) lookup(hash uint64, key string) (V, bool) {
 	return zero, false
 }
 
-// find returns the position of the slot for key, and whether the slot is taken.
+// find returns the position of the slot for key, and whether the slot is in use.
 func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
 	if depth >= trieDepth {
 		i := slices.IndexFunc(t.slots, func(s slot[V]) bool { return s.key == key })
@@ -60,7 +60,7 @@ func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
 	return bits.OnesCount32(t.bitmap & (bit - 1)), t.bitmap&bit != 0
 }
 
-// bitAt returns the bit that the hash occupies in the bitmap at a depth.
+// bitAt returns the bit for the hash in the bitmap of a trie at the given depth.
 func bitAt(hash uint64, depth int) uint32 {
 	return 1 << (hash >> (depth * trieBits) & (1<<trieBits - 1))
 }

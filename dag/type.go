@@ -13,17 +13,17 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Type ties a name to the Go type of the content. It consists of one pointer: it can be copied freely, kept in a package
-// variable and used from any goroutine.
+// A Type is a node type: a name together with the Go type of the nodes' content. It consists of one pointer: it can be copied
+// freely, kept in a package variable and used from any goroutine.
 type Type[T any] struct{ d *desc }
 
-// AnyType is a Type[T] of any T. Only Type implements it.
+// AnyType is the interface of every Type[T]. No other type implements it.
 type AnyType interface {
 	Querier
-	// Query is the query for the nearest node of the type.
+	// Query returns the query for the nearest node of the type.
 	Query() Query
 	Name() string
-	// Schema is the JSON Schema of the content.
+	// Schema returns the JSON Schema of the content, or nil if the type has an Err.
 	Schema() *schema.Schema
 	// Err returns an error if nodes of the type cannot be written, otherwise nil.
 	Err() error
@@ -42,8 +42,8 @@ type desc struct {
 	lists      func() (*schema.Lists, error) // returns the lists of allowed values for content, or the error of Err
 }
 
-// NewType makes a type. A pipeline treats two types with the same name and schema as one. If the name or the Go type cannot be
-// encoded as JSON, Err and the validator report it; NewType never fails.
+// NewType returns the type with the given name and the content type T. A pipeline treats two types with the same name and schema
+// as one. If the name or the Go type cannot be encoded as JSON, Err and the validator report it; NewType never fails.
 func NewType[T any](name string) Type[T] {
 	t, err := describe(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func NewType[T any](name string) Type[T] {
 	return Type[T]{&d}
 }
 
-// closedLists returns the closed lists of values in the Go type of the content.
+// closedLists returns the lists that limit the values of fields in the Go type of the content.
 func (d *desc) closedLists() (*schema.Lists, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -73,8 +73,8 @@ func (d *desc) closedLists() (*schema.Lists, error) {
 	return schema.ListsOf(d.goType), nil
 }
 
-// WithSchema returns the same type with a schema that is narrower than its Go type's, for example if a plan declares a schema for
-// a json.RawMessage. A nil schema changes nothing.
+// WithSchema returns a copy of t with the given schema, which must be narrower than the schema of its Go type. A plan, for
+// example, declares a schema for a json.RawMessage. If the schema is nil, WithSchema returns t.
 func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	if s == nil {
 		return t
@@ -117,7 +117,7 @@ func (t Type[T]) Err() error {
 	return err
 }
 
-// written returns the lists of allowed values for content, or an error if nodes of the type cannot be written.
+// written returns the lists of values that the content may have, or an error if nodes of the type cannot be written.
 func (d *desc) written() (*schema.Lists, error) {
 	if d.lists == nil { // there is no Go type
 		return nil, d.err
@@ -141,8 +141,8 @@ func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
 // Queries returns the query for the nearest node of the type.
 func (t Type[T]) Queries() []Query { return []Query{t.Query()} }
 
-// Node makes a node of the type with the parents d.Next(). The content is a copy of v. The time at is not part of the id and may
-// be zero.
+// Node returns a new node of type t with the content v and the parents d.Next(). The content is a copy of v. The time at is not
+// part of the id and may be zero.
 func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
 	return t.node(d.next(), v, at)
 }
@@ -176,8 +176,7 @@ type cell[T any] struct {
 	value T
 }
 
-// newNode makes a node for v and returns it with a pointer to a copy of v. If keep is
-// set, the node keeps that copy.
+// newNode returns a new node for v and a pointer to a copy of v. If keep is true, the node keeps the copy.
 func newNode[T any](v T, keep bool) (*Node, *T) {
 	if !keep {
 		c := &cell[struct{}]{}
@@ -194,8 +193,8 @@ func newNode[T any](v T, keep bool) (*Node, *T) {
 	return &c.Node, &c.value
 }
 
-// Append adds v as the next node of d. Use it for the input of a run and in tests; within a pipeline, the run appends the results
-// of steps.
+// Append returns d with a node for v added. Use it for the input of a run and in tests; within a pipeline, the run appends the
+// results of steps.
 func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 	n, err := t.Node(d, v, time.Time{})
 	if err != nil {
@@ -204,7 +203,7 @@ func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 	return d.grow(n), nil
 }
 
-// Of reads the content of a node of this type.
+// Of returns the decoded content of n, which must be a node of this type.
 func (t Type[T]) Of(n *Node) (T, error) {
 	if n != nil && n.value != nil && n.typ == t.Name() {
 		if v, ok := n.value.(*T); ok {
@@ -228,7 +227,7 @@ func (t Type[T]) decode(n *Node) (T, error) {
 	return v, nil
 }
 
-// From reads the nearest node of the type, so that a Type is its own [Reader].
+// From returns the content of the nearest node of the type in d. A Type is thus its own [Reader].
 func (t Type[T]) From(d DAG) (T, error) {
 	n, err := d.Nearest(t.Name())
 	if err != nil {

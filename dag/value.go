@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Value is content together with its type; see [Type.With].
+// A Value is a node's content together with its node type; see [Type.With].
 type Value struct {
 	append func(DAG) (DAG, error)
 }
@@ -17,8 +17,8 @@ func (t Type[T]) With(v T) Value {
 	return Value{func(d DAG) (DAG, error) { return t.Append(d, v) }}
 }
 
-// Of returns a DAG with one node for each value, in order: the input of a run in one expression. A value that cannot be encoded
-// as JSON puts a failure of kind "bad-content" in flight: a run with this input fails before its first step.
+// Of returns a DAG with one node for each value, in order. Use it to write the input of a run in one expression. A value that
+// cannot be encoded as JSON puts a failure of kind "bad-content" in flight: a run with this input fails before its first step.
 func Of(values ...Value) DAG {
 	var d DAG
 	for _, v := range values {

@@ -7,9 +7,9 @@
 package effect
 
 const (
-	// None is written in data to state that there is no effect.
+	// None states, in data, that a step has no effects.
 	None = "none"
-	// FS covers any use of files.
+	// FS is the family of effects on files. It covers FSRead and FSWrite.
 	FS = "fs"
 	// FSRead is the effect of reading files.
 	FSRead = "fs/read"

@@ -13,15 +13,15 @@ import (
 // A Cleaner removes secrets from text.
 type Cleaner interface {
 	Clean(text string) string
-	// CleanCut is like Clean, but for a text whose end was cut off.
+	// CleanCut is like Clean, but for text whose end was cut off, so that it may end with a part of a secret.
 	CleanCut(text string) string
-	// Open returns the number of bytes at the end of a text that may be the beginning of a secret. These bytes are held back
-	// until more of a streamed text arrives.
+	// Open returns the number of bytes at the end of text that may be the beginning of a secret. When text is streamed, these
+	// bytes are held back until more text arrives.
 	Open(text string) int
 }
 
-// Clean returns a Watcher for one run that passes events on to w with every text in their data cleaned. Deltas are delayed and
-// divided differently, and events are renumbered.
+// Clean returns a Watcher, for a single run, that removes secrets from all strings in the data of events and passes the events on
+// to w. It may delay deltas and divide them differently, and it renumbers events.
 func Clean(w Watcher, c Cleaner) Watcher {
 	var all []Watcher
 	for _, w := range flat(w) {
@@ -36,7 +36,7 @@ type cleaning struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	held map[voice]*Delta // the end of each text that is held back
+	held map[voice]*Delta // for each streamed answer, the end of its text that is held back
 }
 
 // A voice is one answer that is being streamed.
@@ -72,7 +72,7 @@ func (c *cleaning) pass(ctx context.Context, e Event) {
 	c.Watcher.Watch(ctx, e)
 }
 
-// delta passes on text that can no longer be part of a secret.
+// delta passes on the part of the streamed text that cannot be the beginning of a secret.
 func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	d.Source, d.Tool = c.cleaner.Clean(d.Source), c.cleaner.Clean(d.Tool)
 	v := voice{e.Path, d.Source, d.Attempt}
@@ -114,7 +114,7 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	}
 }
 
-// value returns a copy of v in which every text is cleaned.
+// value returns a copy of v with secrets removed from all strings.
 func (c *cleaning) value(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
@@ -175,7 +175,7 @@ func (c *cleaning) attr(a slog.Attr) slog.Attr {
 	return a
 }
 
-// json returns the JSON of a value with every string in it cleaned.
+// json returns the JSON of a value with secrets removed from all strings.
 func (c *cleaning) json(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	var tree any
@@ -187,7 +187,7 @@ func (c *cleaning) json(v any) json.RawMessage {
 	if err == nil {
 		raw, err = json.Marshal(c.tree(tree))
 	}
-	if err != nil { // for a value that cannot be encoded, only the type is shown
+	if err != nil { // a value that cannot be encoded is replaced by the name of its type
 		raw, _ = json.Marshal(c.cleaner.Clean("not shown: " + err.Error()))
 	}
 	return raw

@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Data is the content of an event: one of the types of this package, passed by value.
+// Data is the part of an event that depends on its type. Its dynamic type is one of the types of this package, not a pointer to
+// it.
 //
 // The json tag of a field is its name in logs, in trace files and in span attributes. Fields with the tag event:"content" contain
 // texts from models and tools, which appear only in files and logs at level debug.
@@ -19,11 +20,11 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the event's name in trace files, such as "run-start". The types "delta" and "retracted" never occur in a trace
-// file.
+// Type returns the name of the event's type in trace files, such as "run-start". The types "delta" and "retracted" never occur in
+// a trace file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
-// RunStarted reports that a run, or its continuation, has started.
+// RunStarted reports that a run has started or has been resumed.
 type RunStarted struct {
 	Fingerprint  string `json:"fingerprint"` // the fingerprint of the pipeline
 	Conversation string `json:"conversation,omitempty"`
@@ -36,7 +37,7 @@ type RunEnded struct {
 	OK          bool          `json:"ok"`
 }
 
-// StepStarted reports that a visit of an ashlar, of any form, has started.
+// StepStarted reports that one execution of an ashlar of any form, called a visit, has started.
 type StepStarted struct {
 	Form string `json:"form"` // "leaf", "seq", …
 }
@@ -53,7 +54,7 @@ type StepDone struct {
 	Result string `json:"result,omitempty" event:"content"`
 }
 
-// StepReplayed reports that a result was taken from the recorder.
+// StepReplayed reports that a step's result was taken from the recorder.
 type StepReplayed struct {
 	Kind string `json:"step"` // "leaf", "decision" or "step"
 }
@@ -87,7 +88,7 @@ type LaneEnded struct {
 	Lost    bool          `json:"lost,omitempty"` // whether the lane failed and the run continues without it
 }
 
-// QuestionAsked reports that a person is being asked a question.
+// QuestionAsked reports that the run has put a question to a person.
 type QuestionAsked struct {
 	Question string `json:"question"`
 	Problem  string `json:"reason"` // why the previous answer was rejected, or ""
@@ -108,7 +109,7 @@ type AgentEnded struct {
 	OK      bool          `json:"ok"`
 	Turns   int           `json:"turns"`
 	Elapsed time.Duration `json:"elapsed"`
-	Usage   budget.Usage  `json:",inline"` // the usage of all its requests to models
+	Usage   budget.Usage  `json:",inline"` // the total usage of the agent's requests to models
 }
 
 // ModelRequest reports that a request is about to be sent to a model.
@@ -125,18 +126,18 @@ type ModelRequest struct {
 	Tools    any    `json:"tools,omitempty" event:"content"`    // likewise
 }
 
-// ModelResponse reports that a model has answered or has failed to answer.
+// ModelResponse reports that a model has answered a request or has failed to do so.
 type ModelResponse struct {
 	Turn     int           `json:"turn-number,omitempty"`
 	Model    string        `json:"model"`
 	OK       bool          `json:"ok"`
 	Elapsed  time.Duration `json:"elapsed"`
 	Replayed bool          `json:"replayed,omitempty"` // whether the answer was taken from the recorder, without a ModelRequest
-	Usage    budget.Usage  `json:",inline"`            // the usage, including that of a failed answer
+	Usage    budget.Usage  `json:",inline"`            // the usage of the request, even if no answer arrived
 	Reply    *ModelReply   `json:",inline"`            // nil if there is no answer
 }
 
-// A ModelReply is the answer of a model.
+// A ModelReply is a model's answer to a request.
 type ModelReply struct {
 	StopReason    string `json:"stop-reason"`
 	ID            string `json:"response-id,omitempty"`
@@ -149,7 +150,7 @@ type ModelReply struct {
 	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // written as encoding/json would write them
 }
 
-// ModelRestarted reports that a failed attempt to obtain an answer is being repeated.
+// ModelRestarted reports that a request is sent again, because the previous attempt to obtain an answer failed.
 type ModelRestarted struct {
 	Turn  int           `json:"turn-number,omitempty"`
 	Error string        `json:"error,omitempty"` // "" if unknown
@@ -161,13 +162,13 @@ type Progress struct {
 	Turn    int           `json:"turn-number,omitempty"` // the agent's turn; 0 outside an agent
 	Elapsed time.Duration `json:"elapsed"`               // the time since the request
 
-	// Message, Done and Total come from the server, if it reports them. They are not part of the answer.
+	// Message, Done and Total are reported by some servers. They are not part of the answer.
 	Message string  `json:"message,omitempty"`
 	Done    float64 `json:"done,omitempty"`
 	Total   float64 `json:"total,omitempty"`
 }
 
-// MiddlewareRan reports that a turn of an agent has reached a middleware.
+// MiddlewareRan reports that an agent has run one of its middlewares in a turn, or has skipped it.
 type MiddlewareRan struct {
 	Turn       int    `json:"turn-number,omitempty"`
 	Middleware string `json:"middleware"`
@@ -202,7 +203,7 @@ type ToolPanicked struct {
 	Stack string `json:"stack"`
 }
 
-// CallAttempt reports that an attempt of a call has ended.
+// CallAttempt reports that one attempt of a call to obtain an answer from a capability has ended.
 type CallAttempt struct {
 	Call    string        `json:"call"`
 	Cap     string        `json:"cap"`
@@ -210,11 +211,11 @@ type CallAttempt struct {
 	Repair  bool          `json:"repair,omitempty"`
 	Latency time.Duration `json:"latency"`
 	Usage   budget.Usage  `json:",inline"`
-	Score   *float64      `json:"score,omitempty"`   // nil if there is no verdict
+	Score   *float64      `json:"score,omitempty"`   // nil if the answer was not judged
 	Failure string        `json:"failure,omitempty"` // "" if the answer was accepted
 }
 
-// CallVerdict reports that a call has ended.
+// CallVerdict reports that a call has ended, and its outcome.
 type CallVerdict struct {
 	Call     string        `json:"call"`
 	Intent   string        `json:"intent"`
@@ -228,7 +229,7 @@ type CallVerdict struct {
 
 // PlanChecked reports that a plan returned by a capability has been checked.
 type PlanChecked struct {
-	Plan     string   `json:"plan"`               // the name of the answer's step
+	Plan     string   `json:"plan"`               // the name of the step that recorded the plan
 	Findings []string `json:"findings,omitempty"` // why the plan was rejected
 }
 
@@ -266,7 +267,8 @@ type Retracted struct {
 	Reason  string `json:"reason"`
 }
 
-// Covers reports whether the retraction, in an event with path at, applies to an answer that was streamed before.
+// Covers reports whether the retraction applies to an answer that was streamed before. The path at is the path of the
+// retraction's event.
 func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	if r.Source != "" {
 		return at == path && r.Source == source && r.Attempt == attempt

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// An Event is one event of a run.
+// An Event reports that something has happened in a run, such as the start of a step.
 type Event struct {
 	Run string // the id of the run
 	// Request is the id of the external request that the run answers, or "".
 	Request string
-	Seq     uint64    // the number in the run, counted from 1 without gaps
-	Time    time.Time // the time of the run's clock
+	Seq     uint64    // the event's number in the run, counted from 1 without gaps
+	Time    time.Time // the time of the event, from the run's clock
 
 	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the ashlar's name.
 	Path, Name string
-	// Span identifies the visit of the ashlar, and Parent the enclosing visit. At the root of the run, Parent is the span outside
-	// the run, or empty. Spans of runs are globally unique.
+	// Span identifies one execution of the ashlar, and Parent the execution that encloses it. At the root of the run, Parent is
+	// the span outside the run, or empty. Spans of runs are globally unique.
 	Span, Parent string
 
 	Data Data
@@ -31,11 +31,10 @@ const LevelDelta = slog.LevelDebug - 4
 //
 // The context is the one that was passed to the run. A Watcher that serves several runs at once must allow concurrent calls.
 type Watcher interface {
-	// Wants reports whether events of the level are wanted. Wants is called often, from several goroutines at once, and its
-	// result may change.
+	// Wants reports whether the watcher wants events of the given level. It is called often, from several goroutines at once, and
+	// its result may change.
 	Wants(ctx context.Context, level slog.Level) bool
-	// Watch receives an event of a wanted level. It must not modify data to which the
-	// event refers.
+	// Watch is called with each event whose level is wanted. It must not modify data to which the event refers.
 	Watch(ctx context.Context, e Event)
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A field is a named part of a type of data. Fields of nested structs are fields of the type.
+// A field describes a field of a type that implements Data. Fields of nested structs count as fields of the type itself.
 type field struct {
 	name    string
 	path    []int // the field indexes, outermost first
@@ -18,7 +18,7 @@ type field struct {
 
 var fieldsByType sync.Map // reflect.Type → []field
 
-// fieldsOf returns the fields of a type of data, in order.
+// fieldsOf returns the fields of a type that implements Data, in order.
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fieldsByType.Load(t); ok {
 		return known.([]field)
@@ -46,7 +46,7 @@ func appendFields(fields []field, t reflect.Type, path []int) []field {
 	return fields
 }
 
-// of returns the value of the field, and whether it is present.
+// of returns the value of the field in v, and whether it is present.
 func (f field) of(data reflect.Value) (any, bool) {
 	v := data
 	for _, i := range f.path {

@@ -43,7 +43,7 @@ func (e Event) Line(contents bool) []byte {
 	return append(e.appendData(append(b, `,"data":`...), contents), '}')
 }
 
-// MarshalJSON returns the same as [Event.Line] with contents.
+// MarshalJSON returns [Event.Line] with contents.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Data == nil {
 		return nil, errors.New("an event without data has no JSON")
@@ -68,7 +68,7 @@ func (e Event) appendData(b []byte, contents bool) []byte {
 	return append(b, '}')
 }
 
-// appendKey starts a member of an object.
+// appendKey appends a member's name and a colon, preceded by a comma if needed.
 func appendKey(b []byte, key string) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
@@ -97,7 +97,7 @@ func appendMembers(b []byte, attrs []slog.Attr) []byte {
 	return b
 }
 
-// appendString replaces invalid UTF-8; the resulting error is ignored.
+// appendString appends s as a JSON string with invalid UTF-8 replaced. It ignores the error for invalid UTF-8.
 func appendString(b []byte, s string) []byte {
 	b, _ = jsonv2.AppendQuote(b, s)
 	return b
@@ -152,7 +152,7 @@ func appendMillis(b []byte, ns int64) []byte {
 	return append(append(b, '.'), strings.TrimRight(strconv.FormatInt(max(rest, -rest)+perMilli, 10)[1:], "0")...)
 }
 
-// millis returns the nanoseconds of a number of milliseconds.
+// millis converts a number of milliseconds to nanoseconds.
 func millis(text string) (int64, error) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(whole, 10, 64)

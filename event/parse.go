@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// types maps names to the types of data, except Custom.
+// types maps the names of event types to Go types. It does not contain Custom.
 var types = map[string]reflect.Type{}
 
 func init() {
@@ -72,7 +72,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// decode reads data of the given type.
+// decode returns the value of the given type that a JSON object describes.
 func decode(typ reflect.Type, text jsonv2.Value) (Data, error) {
 	data := reflect.New(typ).Elem()
 	var members map[string]jsonv2.Value
@@ -93,7 +93,7 @@ func decode(typ reflect.Type, text jsonv2.Value) (Data, error) {
 	return data.Interface().(Data), nil
 }
 
-// set reads the value of the field.
+// set decodes a value and stores it in the field.
 func (f field) set(data reflect.Value, raw jsonv2.Value) error {
 	v := data
 	for _, i := range f.path {
@@ -120,7 +120,7 @@ func (f field) set(data reflect.Value, raw jsonv2.Value) error {
 	return nil
 }
 
-// custom reads an event that a body defined.
+// custom decodes the data of a Custom event.
 func custom(name, level string, text []byte) (Data, error) {
 	c := Custom{Name: name}
 	err := c.At.UnmarshalText([]byte(level))
@@ -133,7 +133,7 @@ func custom(name, level string, text []byte) (Data, error) {
 	return c, nil
 }
 
-// members reads an object as attributes.
+// members returns the members of a JSON object as attributes.
 func members(text []byte) (attrs []slog.Attr, err error) {
 	in := jsonv2.NewDecoder(bytes.NewReader(text), jsonv2.AllowDuplicateNames(true))
 	if in.PeekKind() != '{' {

@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Partial is the part of a JSON answer that has arrived so far. Even a complete answer has not passed a gate yet.
+// A Partial is the part of a streamed JSON answer that has arrived so far. Even a complete answer may still be rejected.
 type Partial[T any] struct {
 	// Path, Source and Attempt identify the answer, as in Delta.
 	Path, Source string
 	Attempt      int
-	// Value is the JSON value so far: its last string may be cut off, and missing parts are zero. Later values of the same answer
-	// extend this value. The receiver may keep and change it.
+	// Value is the part of the JSON value that has arrived. Its last string may be cut off, and missing parts have their zero
+	// value. Later values of the same answer extend this value. The receiver may keep and change it.
 	Value T
 	// Complete reports whether the whole value has arrived.
 	Complete bool
@@ -33,7 +33,7 @@ type Partial[T any] struct {
 //
 // The watcher calls fn each time a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time
 // linear in the length of the answer. Values that do not fit T are skipped, as are answers that are not JSON or are longer than 4
-// MiB. For the retraction of an answer, the watcher calls fn once. Within a run, calls are never concurrent.
+// MiB. If an answer is retracted, the watcher calls fn once. Within a run, calls are never concurrent.
 func Partials[T any](step string, fn func(Partial[T])) Watcher {
 	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))
@@ -86,7 +86,7 @@ func (w *partials[T]) Watch(_ context.Context, e Event) {
 	}
 }
 
-// hear reads a piece of an answer and calls fn if the value has grown enough.
+// hear adds a piece to its answer and calls fn if the value has grown enough.
 func (w *partials[T]) hear(a answer, piece string) {
 	p := w.answers[a]
 	if p == nil {

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// A Place is a part of a run, such as a step, an attempt or a lane. The zero Place is outside any run and drops all events. A
-// Place may be used by several goroutines at once, even after its step is done.
+// A Place is a part of a run, such as a step, an attempt or a lane, that can send events. The zero Place is outside any run and
+// drops all events. A Place may be used by several goroutines at once, even after its step is done.
 type Place struct{ sender Sender }
 
-// A Sender is package stone's implementation of a place.
+// A Sender sends the events of a Place. Package stone implements it.
 type Sender interface {
 	// Wants reports whether events of the level are wanted.
 	Wants(level slog.Level) bool
@@ -20,16 +20,16 @@ type Sender interface {
 	Retract(reason string)
 }
 
-// Key is the context key of the Sender of a run.
+// Key is the type of the context key under which a context holds the Sender of its place.
 type Key struct{}
 
-// At returns the place to which ctx belongs.
+// At returns the place of the run to which ctx belongs, or the zero Place outside a run.
 func At(ctx context.Context) Place {
 	s, _ := ctx.Value(Key{}).(Sender)
 	return Place{s}
 }
 
-// Wants reports whether events of the level are wanted. Call it before computing expensive data.
+// Wants reports whether the run's watcher wants events of the given level. Call it before computing expensive data.
 func (p Place) Wants(level slog.Level) bool { return p.sender != nil && p.sender.Wants(level) }
 
 // Send sends an event if its level is wanted.
@@ -56,8 +56,8 @@ type Voice struct {
 	ended   bool
 }
 
-// Speak returns a voice at the place. Source is the name of a model or the id of a capability. The voice is nil if no watcher
-// wants deltas.
+// Speak returns a Voice that streams an answer at the place. Source is the name of the model, or the id of the capability, that
+// answers. If no watcher wants deltas, Speak returns nil.
 func (p Place) Speak(source string) *Voice {
 	if !p.Wants(LevelDelta) {
 		return nil
@@ -65,7 +65,7 @@ func (p Place) Speak(source string) *Voice {
 	return &Voice{place: p, source: source, attempt: 1}
 }
 
-// Say sends the next piece, which must not be empty.
+// Say sends the next piece of the answer, which must not be empty.
 func (v *Voice) Say(kind DeltaKind, text string) { v.send(Delta{Kind: kind, Text: text}) }
 
 // Argue sends the next piece of a tool call's arguments. The first piece of
@@ -85,7 +85,7 @@ func (v *Voice) End() {
 // Said reports whether the voice has sent a piece that Again has not retracted. For a nil Voice, it returns false.
 func (v *Voice) Said() bool { return v != nil && v.said }
 
-// Again retracts all pieces so far. Later pieces belong to another attempt.
+// Again retracts all pieces sent so far. Later pieces belong to a new attempt.
 func (v *Voice) Again(reason string) {
 	if v == nil {
 		return

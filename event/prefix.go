@@ -11,14 +11,14 @@ const fence = "```"
 // maxPartial is the maximum number of bytes of an answer that are kept for its partial values.
 const maxPartial = 4 << 20
 
-// A prefix reads a JSON object or array that arrives in pieces. At any time, its value is the part that has arrived, which may
-// contain an incomplete string, but no cut-off number or name. A longer prefix only extends the value: strings grow, and items
-// are added to arrays and objects. Each byte is read once. The names within an object must differ.
+// A prefix reads a JSON object or array that arrives in pieces. At any time, its value is the part that has arrived, possibly
+// with an incomplete string, but without a cut-off number or name. A longer prefix only extends the value: strings grow, and
+// items are added to arrays and objects. Each byte is read once. The names within an object must differ.
 type prefix struct {
 	text []byte // the text, starting with the first bracket
 	pos  int    // the length of the part of text that was read
 	open []byte // the closing brackets that are missing
-	sure int    // text[:sure] followed by open is valid JSON
+	sure int    // the number of bytes of text that, followed by open, are valid JSON
 	cut  int    // within a string value: text[:cut] followed by a quote and open is valid JSON; otherwise 0
 
 	state  state
@@ -76,7 +76,7 @@ func (p *prefix) add(piece string) {
 	}
 }
 
-// begin finds the start of the value and returns the rest of the piece from there.
+// begin finds the start of the value in a piece and returns the piece from there.
 func (p *prefix) begin(piece string) string {
 	for i := range len(piece) {
 		switch c := piece[i]; {
@@ -106,7 +106,7 @@ func (p *prefix) begin(piece string) string {
 
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// outside reads a byte outside strings.
+// outside processes a byte outside strings.
 func (p *prefix) outside(c byte) {
 	if p.state == inScalar { // c is the first byte after a scalar
 		if !json.Valid(p.text[p.scalar:p.pos]) {
@@ -150,7 +150,7 @@ func (p *prefix) outside(c byte) {
 	}
 }
 
-// inside reads a byte of a string or a name. A character of a string counts only when it is complete, so the first half of a
+// inside processes a byte of a string or a name. A character of a string counts only when it is complete, so the first half of a
 // surrogate pair counts together with the second.
 func (p *prefix) inside(c byte) {
 	switch {
@@ -178,7 +178,7 @@ func (p *prefix) inside(c byte) {
 	}
 }
 
-// escape reads a byte of an escape.
+// escape processes a byte of an escape sequence.
 func (p *prefix) escape(c byte) {
 	n := p.pos - p.esc
 	hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
@@ -209,7 +209,8 @@ func (p *prefix) size() int {
 	return p.sure + len(p.open)
 }
 
-// value returns the JSON of the part that has arrived, or nil if there is none. If strings is false, it omits a cut-off string.
+// value returns the part of the value that has arrived, as valid JSON, or nil if nothing has arrived. If strings is false, it
+// omits a cut-off string.
 func (p *prefix) value(strings bool) []byte {
 	if p.sure == 0 {
 		return nil

@@ -15,8 +15,8 @@ const (
 	maxProgress = 500
 )
 
-// A Reporter sends Progress events about one operation, at most ten per second, and drops all further reports. A nil Reporter
-// sends nothing. It may be used by several goroutines at once.
+// A Reporter sends Progress events about one operation. It sends at most ten events per second and drops all other reports. A nil
+// Reporter sends nothing. It may be used by several goroutines at once.
 type Reporter struct {
 	place Place
 	start time.Time
@@ -25,8 +25,8 @@ type Reporter struct {
 	sent time.Time
 }
 
-// Report returns a reporter for an operation that starts now at the place. The reporter is nil if no watcher wants events of
-// level info.
+// Report returns a Reporter for an operation that starts now at the place. If no watcher wants events of level info, it returns
+// nil.
 func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil
@@ -34,8 +34,8 @@ func (p Place) Report() *Reporter {
 	return &Reporter{place: p, start: time.Now()}
 }
 
-// Progress reports the progress of the operation. Total is 0 if unknown. The message is cut at 500 bytes and must not contain
-// secrets.
+// Progress sends a Progress event unless the last one was less than a tenth of a second ago. Total is 0 if unknown. The message
+// is cut at 500 bytes and must not contain secrets.
 func (r *Reporter) Progress(message string, done, total float64) {
 	if r == nil {
 		return

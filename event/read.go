@@ -12,18 +12,17 @@ import (
 	"github.com/stonelayer/stone/internal/lines"
 )
 
-// A LineError is a line of a trace file that could not be used. Reading continues after
-// it.
+// A LineError reports a line of a trace file that is not a valid event. Reading continues with the next line.
 type LineError struct {
 	Line   int    // counted from 1
 	Reason string // one line, such as "not JSON (…)"
 }
 
-// Error returns the line number and the reason.
+// Error returns a message with the line number and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Append opens a trace file for a [Writer], and creates it if it does not exist. If a crash left the file without a final
-// newline, Append adds one, so that the next event starts a new line.
+// Append opens a trace file for use with a [Writer], and creates it if it does not exist. If a crash left the file without a
+// final newline, Append adds one, so that the next event starts a new line.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -50,8 +49,8 @@ func endLastLine(f *os.File) error {
 	return err
 }
 
-// Read returns the events of a trace file in file order. It reads only as far as the caller iterates, and keeps only one line in
-// memory.
+// Read returns an iterator over the events of a trace file, in file order. It reads only as far as the caller iterates, and keeps
+// only one line in memory.
 //
 // A line that is truncated, not an event or longer than 64 MiB yields a [*LineError], and reading continues with the next line.
 // Any other error comes from the reader and is yielded last. Blank lines are skipped. The sequence can be iterated only once.
@@ -69,7 +68,7 @@ func Read(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// parseLine reads a line as an event.
+// parseLine returns the event that a line contains, or an error.
 func parseLine(l lines.Line) (e Event, err error) {
 	if l.Fault != "" {
 		return e, &LineError{l.Number, l.Fault}
@@ -83,7 +82,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 // maxReason is the maximum number of characters of an error in a LineError.
 const maxReason = 200
 
-// unusable returns the reason why a line is not an event: that it is not a JSON object or, if it is one, the text of err.
+// unusable returns the reason why a line is not an event. If the line is a JSON object, the reason is the text of err.
 func unusable(line []byte, err error) string {
 	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError

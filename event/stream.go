@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Stream numbers the events of one run and passes them to its watcher. A nil
-// Stream has no watcher. Package stone makes one for each run.
+// A Stream numbers the events of one run and passes them to the run's watcher. A nil Stream has no watcher and drops all events.
+// Package stone makes one for each run.
 type Stream struct {
 	ctx   context.Context
 	run   string
@@ -23,15 +23,15 @@ type Stream struct {
 	seq uint64
 }
 
-// A slot holds a watcher and whether it has panicked.
+// A slot holds a watcher and records whether it has panicked.
 type slot struct {
 	Watcher
 	panicked atomic.Pointer[Custom]
 	told     bool
 }
 
-// NewStream returns the stream of a run. Request is the id of the request that the run
-// answers, or "". The stream is nil if w is nil.
+// NewStream returns a Stream that passes the events of a run to w. Request is the id of the request that the run answers, or "".
+// If w is nil, NewStream returns nil.
 func NewStream(ctx context.Context, run, request string, now func() time.Time, w Watcher) *Stream {
 	watchers := flat(w)
 	if len(watchers) == 0 {
@@ -44,7 +44,7 @@ func NewStream(ctx context.Context, run, request string, now func() time.Time, w
 	return s
 }
 
-// Wants reports whether a watcher wants events of the level.
+// Wants reports whether the watcher wants events of the given level.
 func (s *Stream) Wants(level slog.Level) bool {
 	if s == nil {
 		return false

@@ -34,7 +34,7 @@ func (w *Writer) Wants(_ context.Context, level slog.Level) bool {
 	return level > LevelDelta && level >= w.level.Level()
 }
 
-// Watch implements Watcher. An error is stored for Err.
+// Watch writes the event. If that fails, Err returns the error.
 func (w *Writer) Watch(_ context.Context, e Event) {
 	if r, ok := e.Data.(ModelResponse); ok && r.Replayed {
 		return

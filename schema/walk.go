@@ -14,15 +14,15 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// The library compiles schemas and checks the keywords about a value itself. The walk from schema to schema is done here, because
-// a schema of 75 bytes can make the library take time and memory exponential in the depth of the value. Here, a referenced schema
-// is applied to a value only once, and its verdict is kept.
+// The jsonschema library compiles schemas and checks the keywords that concern only the value itself. The walk below replaces the
+// library's own walk from schema to schema, which takes time and memory exponential in the depth of the value for some schemas,
+// even for one of 75 bytes. This walk applies a referenced schema to each value only once and remembers the verdict.
 const (
-	// stepLimit limits how many times one validation applies a schema to a value.
+	// stepLimit is the maximum number of times that one validation applies a schema to a value.
 	stepLimit = 10_000_000
-	// depthLimit limits the nesting of schemas and values.
+	// depthLimit is the maximum depth of nested schemas and values.
 	depthLimit = 40_000
-	// errorLimit limits the number of errors that are kept. Errors at deep places lower the limit.
+	// errorLimit is the maximum number of errors that a walk keeps. Errors deep inside the document count more than once.
 	errorLimit = 1000
 )
 
@@ -32,7 +32,7 @@ type walk struct {
 	ctx   context.Context
 	graph *graph
 	known map[visit]*verdict // verdicts of referenced schemas on arrays and objects
-	here  map[visit]*verdict // verdicts on a current value that is neither an array nor an object
+	here  map[visit]*verdict // verdicts on the current value, if it is neither an array nor an object
 	at    []string           // the location of the current value
 	scope *scope
 
@@ -41,8 +41,8 @@ type walk struct {
 	kept    int                           // the number of errors kept so far
 
 	steps, depth int
-	backtracked  time.Duration // the total for all matches
-	stop         error         // why ctx or a limit ended the walk
+	backtracked  time.Duration // the total time of all backtracking matches
+	stop         error         // the cause of ctx, or the exceeded limit, if the walk ended early
 }
 
 // A visit is the application of a schema to a value. Arrays and objects of a decoded document are identified by their addresses.
@@ -55,10 +55,10 @@ type visit struct {
 type verdict struct {
 	running   bool // the visit is in progress: a schema that applies itself to the same value would never end
 	found, ok bool
-	seen      *seen // the evaluated parts, if some keyword needs them
+	seen      *seen // the evaluated parts of the value; nil if no keyword has needed them
 }
 
-// A scope is the list of resources that a walk has entered, outermost first. Dynamic references depend on it. Equal scopes are
+// A scope is the list of resources that a walk has entered, outermost first. Dynamic references depend on it. Equal scopes have
 // the same pointer.
 type scope struct {
 	parent   *scope
@@ -81,8 +81,8 @@ func (s *scope) enter(r *resource) *scope {
 	return s.inner[r]
 }
 
-// validate returns the error that describes why a document does not fit, or nil if it fits. The second result is the cause of
-// ctx, or the error for an exceeded limit.
+// validate returns a ValidationError if the document does not fit the schema. If ctx is done or a limit is exceeded, the second
+// result is the cause of ctx or a *ValidationError about the limit. Both results are nil if the document fits.
 func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
 	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}
 	ok := w.on(g.root, document, nil)
@@ -118,7 +118,7 @@ func (w *walk) fail(s *jsonschema.Schema, k jsonschema.ErrorKind, causes ...*jso
 	return false
 }
 
-// quietly runs do without collecting errors.
+// quietly returns the result of do, which it calls without collecting errors.
 func (w *walk) quietly(do func() bool) bool {
 	explain := w.explain
 	w.explain = false
@@ -127,7 +127,7 @@ func (w *walk) quietly(do func() bool) bool {
 	return ok
 }
 
-// causes returns the errors that do records.
+// causes calls do and returns the errors that do has recorded.
 func (w *walk) causes(do func()) []*jsonschema.ValidationError {
 	outer := w.errors
 	w.errors = nil
@@ -137,7 +137,7 @@ func (w *walk) causes(do func()) []*jsonschema.ValidationError {
 	return found
 }
 
-// child applies a schema to a value directly below the current one.
+// child applies the schema s to v, the element or property of the current value named by token, and reports whether v fits.
 func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
 	here := w.here
 	w.here = nil
@@ -148,7 +148,7 @@ func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
 	return ok
 }
 
-// apart applies a schema to a value that is not part of the document.
+// apart applies a schema to a value that is not part of the document. It reports whether the value fits and returns the errors.
 func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.ValidationError) {
 	at, here := w.at, w.here
 	w.at, w.here = nil, nil
@@ -158,8 +158,8 @@ func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.Validatio
 	return ok, found
 }
 
-// on applies a schema to the current value. If the value fits, its evaluated parts are added to
-// into, unless that is nil.
+// on applies the schema s to the current value v and reports whether v fits. If it fits and into is not nil, on adds the
+// evaluated parts of v to into.
 func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
 	if !w.onward() {
 		return false
@@ -183,7 +183,7 @@ func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// once applies a referenced schema, but only once to each value.
+// once is like on for a referenced schema: it returns the known verdict if s has already been applied to v.
 func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
 	key := visit{schema: s, value: identity(v), scope: w.scope}
 	known := &w.known
@@ -214,8 +214,8 @@ func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
 	return is.ok
 }
 
-// apply applies the keywords of a schema. If the walk collects no errors, it stops at the first
-// keyword that does not fit.
+// apply applies the keywords of a schema to v and reports whether v satisfies all of them. If the walk collects no errors, apply
+// stops at the first keyword that v does not satisfy.
 func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 	if s.Ref != nil && s.DraftVersion < 2019 {
 		return w.refer(s, s.Ref, "$ref", v, into)
@@ -261,8 +261,8 @@ func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// own checks the keywords about the value itself. Enough means that no other keyword need be checked: either the walk collects no
-// errors, or the value has the wrong type, format or constant.
+// own checks the keywords that concern only the value itself. It sets ok if v satisfies them, and enough if v does not and no
+// other keyword need be checked, because the walk collects no errors or the value has the wrong type, format or constant.
 func (w *walk) own(s *jsonschema.Schema, v any) (ok, enough bool) {
 	err := s.Validate(v)
 	if err == nil {
@@ -281,7 +281,7 @@ func (w *walk) own(s *jsonschema.Schema, v any) (ok, enough bool) {
 	return false, enough
 }
 
-// refs follows the references of a schema.
+// refs applies the schemas that s refers to by $ref, $recursiveRef and $dynamicRef, and reports whether v fits all of them.
 func (w *walk) refs(s *jsonschema.Schema, v any, into *seen) bool {
 	ok := s.Ref == nil || w.refer(s, s.Ref, "$ref", v, into)
 	if to := s.RecursiveRef; to != nil {
@@ -308,7 +308,8 @@ func (w *walk) refs(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// refer applies the target of a reference.
+// refer applies the schema to, the target of the reference in s, and reports whether v fits. It records the errors as causes of
+// one error about the reference.
 func (w *walk) refer(s, to *jsonschema.Schema, keyword string, v any, into *seen) bool {
 	if !w.explain {
 		return w.on(to, v, into)
@@ -320,7 +321,7 @@ func (w *walk) refer(s, to *jsonschema.Schema, keyword string, v any, into *seen
 	return ok
 }
 
-// identity returns the address of an array or object, or nil for other values.
+// identity returns the address of a non-empty array or of an object, or nil for any other value.
 func identity(v any) unsafe.Pointer {
 	switch v := v.(type) {
 	case map[string]any:
@@ -359,8 +360,8 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	return ok
 }
 
-// matches reports whether the text matches. It ends the walk if one match, or all backtracking matches together, require too much
-// work.
+// matches reports whether the text matches. It ends the walk if this match or the total of all backtracking matches takes too
+// long.
 func (w *walk) matches(p jsonschema.Regexp, text string) bool {
 	of, start := p.(*pattern.Pattern), time.Now()
 	fits, err := of.Match(w.ctx, text)

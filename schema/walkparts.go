@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// seen is the set of evaluated parts of a value, for the keywords about its unevaluated parts.
-// A nil *seen records nothing.
+// seen records which properties or items of a value some keyword has evaluated, for unevaluatedProperties and unevaluatedItems. A
+// nil *seen records nothing.
 type seen struct {
 	names map[string]bool
 	items map[int]bool
@@ -92,8 +92,8 @@ func has(fields map[string]any, name string) bool {
 	return ok
 }
 
-// property checks one property: with the schemas for its name and for the patterns that match it, or otherwise as an additional
-// property.
+// property checks one property with the schemas for its name and for all patterns that match the name. If there are none, it
+// checks the property as an additional property.
 func (w *walk) property(s *jsonschema.Schema, name string, value any, into *seen) (fits, allowed bool) {
 	fits = true
 	evaluated := false
@@ -183,8 +183,8 @@ func (w *walk) contains(s *jsonschema.Schema, items []any, into *seen) bool {
 	return ok
 }
 
-// combined checks not, allOf, anyOf and oneOf. It collects the reasons only after a value has
-// failed all alternatives.
+// combined checks the keywords not, allOf, anyOf and oneOf. For anyOf and oneOf, it collects errors only if the value fits none
+// of the alternatives.
 func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	ok := true
 	if s.Not != nil && w.quietly(func() bool { return w.on(s.Not, v, nil) }) && w.stop == nil {
@@ -209,8 +209,8 @@ func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// fitting returns the indexes of the schemas that a value fits. It stops after enough schemas, unless the parts evaluated by all
-// of them are needed.
+// fitting returns the indexes of the schemas that a value fits. It stops once the value fits enough schemas, unless it must
+// record the parts that every fitting schema evaluates.
 func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int) (fit []int) {
 	for i, one := range list {
 		if w.quietly(func() bool { return w.on(one, v, into) }) {
@@ -223,7 +223,7 @@ func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int)
 	return fit
 }
 
-// reasons returns for each schema the error of a value that does not fit it.
+// reasons returns, for each of the schemas, the error that explains why the value does not fit.
 func (w *walk) reasons(list []*jsonschema.Schema, v any) (out []*jsonschema.ValidationError) {
 	if !w.explain {
 		return nil
@@ -240,7 +240,7 @@ func (w *walk) reasons(list []*jsonschema.Schema, v any) (out []*jsonschema.Vali
 	return out
 }
 
-// unevaluated checks the parts of a value that no other keyword has evaluated.
+// unevaluated checks the properties or items that no other keyword has evaluated.
 func (w *walk) unevaluated(s *jsonschema.Schema, v any, seen *seen) bool {
 	ok := true
 	switch v := v.(type) {

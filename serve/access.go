@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Access identifies the caller of a request. An error is sent to the caller with status 401 or, if it is a *api.Problem, with
-// that problem's status.
+// Access identifies the caller of a request. If it returns an error, the server replies with status 401 or, if the error is an
+// *api.Problem, with the status of the problem.
 type Access interface {
 	Principal(r *http.Request) (Principal, error)
 }
@@ -23,8 +23,8 @@ type Role string
 const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
-	Force  Role = "force"  // with Start: resume runs even if their pipeline has changed
-	Grant  Role = "grant"  // with Start: narrow a run's grant, as a parent run does for its children
+	Force  Role = "force"  // resume runs even if their pipeline has changed; requires Start
+	Grant  Role = "grant"  // narrow a run's grant, as a parent run does for its children; requires Start
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // call capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants
@@ -35,7 +35,7 @@ type Principal struct {
 	Name string
 	// By identifies the caller in recorded answers, for example as "token ops". If By is empty, Name is used.
 	By     string
-	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: the caller sees all runs
+	Tenant string // at most 64 characters from a-z, A-Z, 0-9, "-" and "_"; if empty, the caller has no tenant and sees all runs
 	Roles  []Role // nil means all
 	// Grant narrows the effects of the runs that the caller starts; nil leaves them unchanged.
 	Grant []string
@@ -45,7 +45,7 @@ type Principal struct {
 	// each server. Nil means unlimited. Callers with the same Name share both limits.
 	PerMinute, Runs *int
 	// Streams is the maximum number of event streams, watched lists and waits for results that the caller may have open on each
-	// server. Zero means Config.Streams. Callers with the same Name share the limit.
+	// server. Zero means the value of Config.Streams. Callers with the same Name share the limit.
 	Streams int
 	// Interactive permits the caller to use api.Start.Interactive, which gives a run precedence when requests to a model are
 	// limited, and a positive api.Start.Priority. Otherwise Interactive has no effect, and a positive Priority counts as 0.
@@ -62,10 +62,10 @@ func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contain
 // tenantName matches the names of tenants. The IDs of a tenant's runs start with its name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
-// by returns the name under which the caller's answers are recorded.
+// by returns the name by which recorded answers identify the caller: By or, if By is empty, Name.
 func (p Principal) by() string { return cmp.Or(p.By, p.Name) }
 
-// labels returns the labels that every run visible to the caller has.
+// labels returns the labels that a run must have to be visible to the caller.
 func (p Principal) labels() map[string]string {
 	if p.Tenant == "" {
 		return map[string]string{}

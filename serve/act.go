@@ -25,10 +25,11 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// postAct answers a capability request in the notation of its envelope, JSON or EDN. With the parameter id or an Idempotency-Key,
-// a run with that id keeps the answer. Repeating the request returns this answer, waits for it, or continues a run whose server
-// was stopped; a different request with the same id is a conflict. Without the parameter, a client that disconnects cancels its
-// request. A client that accepts text/event-stream receives the answer in pieces before the envelope.
+// postAct answers a capability request in the notation of its envelope, JSON or EDN. If the request has the parameter id or an
+// Idempotency-Key, a run with this id stores the answer. If the same request is repeated, the server returns the stored answer,
+// waits for it, or resumes the run if its server was stopped. A different request with the same id is a conflict. Without the
+// parameter, a client that disconnects cancels its request. A client that accepts text/event-stream receives the answer in pieces
+// before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
@@ -84,7 +85,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	return nil
 }
 
-// counted returns the name of the run that keeps the answer to a request, or "". Budgets count only kept answers.
+// counted returns the name of the run that stores the answer to a request, or "" if no run stores it. Budgets count only the
+// costs of stored answers.
 func (s *Server) counted(ctx context.Context, who Principal, id string) (string, error) {
 	if who.USDADay != nil || len(s.cfg.Budgets) > 0 {
 		id = cmp.Or(id, freshID())
@@ -118,8 +120,8 @@ func rawBody(r *http.Request, types ...string) ([]byte, error) {
 	return data, err
 }
 
-// answerOnce answers a request. If the same request is already being answered, it waits for that answer as long as the client
-// does.
+// answerOnce returns the answer to a request. If the same request is already being answered, it waits for that answer until the
+// client disconnects.
 func (s *Server) answerOnce(ctx context.Context, r *http.Request, who Principal, id string, data []byte, cfg stone.Config) call.Response {
 	for {
 		resp := s.answerRequest(ctx, who, id, s.cfg.Applicator, data, cfg)
@@ -167,7 +169,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 	return resp
 }
 
-// actStatus returns the HTTP status of an answer with error err.
+// actStatus returns the HTTP status of an answer whose error is err.
 func actStatus(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -184,8 +186,8 @@ func actStatus(err error) int {
 	return http.StatusBadGateway
 }
 
-// work counts a request that has no pipeline among its caller's concurrent runs until done is called. The context has the values
-// of Config.Base, and ends with the request or after the server's grace period.
+// work adds a request without a pipeline to the caller's concurrent runs; the returned function done removes it. The returned
+// context has the values of Config.Base. It is canceled when the request ends, or after the server's grace period.
 func (s *Server) work(request context.Context, who Principal) (ctx context.Context, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,8 @@ func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Princ
 	}})
 }
 
-// askedSelection reads the query of a request for a list of questions: limit, from and, for the questions of one run, open.
+// askedSelection parses the query parameters of a request for a list of questions: limit, from and, if the list is about one run,
+// open.
 func (s *Server) askedSelection(ctx context.Context, who Principal, values url.Values, q journal.QuestionQuery) (journal.QuestionQuery, int, error) {
 	limit := journal.DefaultLimit
 	for name := range values {
@@ -77,7 +78,8 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 	return q, limit, nil
 }
 
-// recount is how long a count of a tenant's open questions is reused: counting many questions takes as long as starting a run.
+// recount is how long a count of a tenant's open questions is reused, because counting many questions takes as long as starting a
+// run.
 const recount = 10 * time.Second
 
 type askedCount struct {
@@ -85,8 +87,8 @@ type askedCount struct {
 	at   time.Time
 }
 
-// asksFew returns an error if a tenant has so many open questions that it may start no more runs. Callers without a tenant are
-// not limited.
+// asksFew returns an error if a tenant has too many open questions to start another run, and nil otherwise or if the caller has
+// no tenant.
 func (s *Server) asksFew(ctx context.Context, t *task) error {
 	tenant := t.who.Tenant
 	if tenant == "" {
@@ -168,8 +170,8 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// unclear returns the error for an answer that has neither or both of response and cancel. If the response is missing, the error
-// lists the choices of the question.
+// unclear returns the error for an answer that has both a response and cancel, or neither. If it has neither, the error states
+// which response the question expects.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	want, i := "a text", 0
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {
@@ -211,7 +213,7 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	}
 	run, err := s.resume(ctx, info, task{})
 	if stopped := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Refused; err == nil && stopped {
-		_ = waitFor(ctx, run.started) // if it was refused, its state says so
+		_ = waitFor(ctx, run.started) // if the run was refused, its state says so
 	}
 	return nil // if the pipeline is not published here, another process resumes it
 }

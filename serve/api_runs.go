@@ -65,7 +65,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal,
 	return reply(w, status, run(who, info))
 }
 
-// run describes a run for a caller.
+// run returns the description of a run that is sent to a caller.
 func run(who Principal, info journal.RunInfo) api.Run {
 	return api.Run{
 		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
@@ -73,7 +73,7 @@ func run(who Principal, info journal.RunInfo) api.Run {
 	}
 }
 
-// find returns the run named in the path of a request.
+// find returns the run whose id is in the path of a request, or an error if the caller may not see it.
 func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
 	return s.owned(r.Context(), who, r.PathValue("id"))
 }
@@ -90,7 +90,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 	return info, err
 }
 
-// selected reads the query of a request for a list of the caller's runs.
+// selected parses the query parameters of a request for a list of the caller's runs.
 func (s *Server) selected(ctx context.Context, who Principal, values url.Values) (q journal.Query, err error) {
 	if q, err = filter.Query(values); err != nil {
 		return q, unreadable("%v", err)
@@ -136,11 +136,11 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 const (
 	maxPage   = filter.MaxPage
 	pageBytes = 4 << 20 // approximate maximum size of the runs on a page
-	somePage  = 16      // runs read at a time while their size is unknown
+	somePage  = 16      // number of runs read at a time while their size is unknown
 )
 
-// pageOf reads the runs of a page and reports whether there may be more. A page ends at the limit or when its runs have become
-// large. Only a few large runs are in memory at the same time.
+// pageOf returns the runs of a page and reports whether there may be more. A page ends when it has reached its limit or its
+// maximum size, so only a few large runs are in memory at the same time.
 func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
 	limit, before, some, size := q.Limit, q.Before, somePage, 0
 	for {
@@ -198,8 +198,8 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request, who Principal) e
 // maxWait is the maximum value of the parameter wait.
 const maxWait = time.Minute
 
-// getResult replies with the run and its result: at once, or when the run stops within the time given by the parameter wait. The
-// status is 202 if the run has not stopped.
+// getResult replies with a run and its result. If the parameter wait is set, it waits up to this time for the run to stop. If the
+// run has not stopped by then, the status is 202 and there is no result.
 func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal) error {
 	text := cmp.Or(r.URL.Query().Get("wait"), "0")
 	wait, err := time.ParseDuration(text)
@@ -243,7 +243,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, status, out)
 }
 
-// await returns the run, with its result, when it has stopped or ctx ends.
+// await waits until the run has stopped or ctx is done, and returns the run with its result, if any.
 func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo) (out api.Run, err error) {
 	for (goesOn(info.State) || s.runs(info.ID)) && ctx.Err() == nil {
 		if info, err = s.settled(ctx, info); err != nil {
@@ -272,7 +272,7 @@ func goesOn(state journal.State) bool {
 	return false
 }
 
-// runs reports whether this process is executing a run, even if the journal still lists the run as waiting.
+// runs reports whether this process is executing the run, which the journal may still list as waiting.
 func (s *Server) runs(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,8 @@ func (s *Server) runs(key string) bool {
 // pollEvery is the interval at which a run of another process is polled.
 const pollEvery = 200 * time.Millisecond
 
-// settled returns the run when it has stopped in this process. A run of another process is returned after a short delay.
+// settled waits until the run has stopped in this process or ctx is done, and returns the run. If this process does not execute
+// the run, it returns the run after a short delay.
 func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
@@ -351,7 +352,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller. It returns when the run has started or has been refused.
+// restart resumes a run for a caller. It returns when the run has started, or an error if the run has been refused.
 func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, how api.Resume) error {
 	if how.Force && !who.may(Force) {
 		return lacking(Force)

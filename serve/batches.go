@@ -11,10 +11,10 @@ import (
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls its batches.
 
-// batchLabel is the label of these runs, by which they are found.
+// batchLabel is the label by which the server finds these runs.
 const batchLabel = "batch"
 
-// batched sets the visit function of a task whose run uses batches or is to be canceled.
+// batched sets the visit function of a task if its run uses batches or is to be canceled.
 func (s *Server) batched(ctx context.Context, t *task) error {
 	if t.start.Batch {
 		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
@@ -76,7 +76,7 @@ func (s *Server) inBatches(ctx context.Context, t task) error {
 	return err
 }
 
-// look resumes the runs whose batches may have ended.
+// look resumes the runs with batches that may have ended.
 func (s *Server) look(ctx context.Context) error {
 	waiting := journal.Query{States: []journal.State{journal.Waiting}, Labels: map[string]string{batchLabel: "true"}}
 	for info, err := range each(ctx, s.cfg.Journal, waiting) {

@@ -1,4 +1,4 @@
-// Package serve publishes pipelines over HTTP: an API with durable runs.
+// Package serve publishes pipelines over HTTP. Its API starts and controls durable runs.
 //
 //	db, err := sqlite.Open("stone.db", sqlite.Options{})
 //	…
@@ -10,21 +10,21 @@
 //	go s.Run(ctx)                                 // resumes unfinished runs
 //	err = http.ListenAndServe("127.0.0.1:8080", s)
 //
-// The command stone serve does this, with a listener and the pipelines named in its arguments.
+// The command "stone serve" does the same for the pipelines named in its arguments.
 //
 // # Runs
 //
 // A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with POST /v1/runs. The run is recorded in the
 // journal before the reply is sent. A repeated request returns the same run, whichever process receives it; a different request
-// with that id is a conflict. So a caller that did not receive a reply can send its request again.
+// with that id is a conflict. A caller that did not receive a reply can therefore send its request again.
 //
-// Several servers may share a journal. Each resumes the runs of its pipelines that no process is executing: runs whose server was
-// stopped or died, and runs whose questions have been answered.
+// Several servers may share a journal. Each server resumes runs of its pipelines that no process is executing: runs whose server
+// was stopped or crashed, and waiting runs whose questions have been answered.
 //
 // # Protocols
 //
-// With gateway.Part of package x/gateway in Config.Protocols, programs written for OpenAI or Anthropic can use pipelines as
-// models. With ui.Part of package x/ui, chat UIs can talk to them.
+// Config.Protocols adds protocols to the server. With gateway.Part of package x/gateway, programs written for OpenAI or Anthropic
+// can use pipelines as models. With ui.Part of package x/ui, chat user interfaces can talk to pipelines.
 //
 // # Callers
 //
@@ -35,6 +35,7 @@
 //
 // # Notices
 //
-// A [Webhook] receives a notice when a run ends, waits or is refused. A protocol whose callers can request notices, such as A2A,
-// adds a [Receiver] for one run. [WriteHTML] writes a run as one page that needs no server.
+// A [Webhook] receives a notice when a run ends, waits for an answer or is refused. If a protocol, such as A2A, lets its callers
+// request notices about a run, it adds a [Receiver] for this run. [WriteHTML] writes a run as a single HTML page that needs no
+// server.
 package serve

@@ -68,14 +68,15 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	return nil // the client is gone or will reconnect
 }
 
-// nothingAfter reports whether the state at a place is the last event of a run, so that no further event can follow.
+// nothingAfter reports whether no event can follow a place, because the state there is the last event of the run.
 func (s *Server) nothingAfter(ctx context.Context, info journal.RunInfo, at place) bool {
 	last, err := s.cfg.Journal.Last(ctx, info.ID)
 	return err == nil && last == at.seq && info.State == at.state && api.Run{State: info.State}.Over()
 }
 
 // placeOf returns the place after which a request's stream starts. The place is given by the header Last-Event-ID or else by the
-// parameter after, which may be "now". Reset means that the run has no such place, so the stream starts at the first step.
+// parameter after, which may be "now". The result reset is true if the run has no such place; the stream then starts at the first
+// step.
 func (s *Server) placeOf(r *http.Request, run string) (at place, reset bool, err error) {
 	text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if text == "" {
@@ -121,8 +122,8 @@ func newPulse(s *Server, r *http.Request, who Principal) pulse {
 
 func (p pulse) stop() { p.beats.Stop() }
 
-// wait returns true after news, a piece of an answer, or a beat. It returns false if the stream must end: the client is gone or
-// is no longer permitted to read it, or the server is closing.
+// wait returns true when there is news or a piece of an answer, or after a beat. It returns false if the stream must end because
+// the client is gone, the client may no longer read the run, or the server is closing.
 func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	select {
 	case <-news:
@@ -169,8 +170,8 @@ func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStrea
 	}
 }
 
-// catchUp sends rows that the feed has already dropped, which it reads from the journal. If the journal has no such rows, the
-// stream continues at the feed's first frame, so each call makes progress.
+// catchUp reads the rows that the feed has already dropped from the journal, and sends them. If the journal has none, the stream
+// continues at the feed's first frame, so each call makes progress.
 func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	from := f.oldest()
 	frames, err := s.earlier(ctx, f, out.at)
@@ -250,7 +251,7 @@ func (e *eventStream) send() {
 	}
 }
 
-// over reports whether a run in this state has stopped and will not continue by itself.
+// over reports whether a run in the given state has stopped and will not continue by itself.
 func over(state journal.State) bool {
 	return state == journal.Done || state == journal.Failed || state == journal.Canceled
 }

@@ -13,23 +13,24 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// An extra adds behavior to starting and resuming runs, so that the code that starts runs need not know about it. Each function
-// may be nil.
+// An extra is a set of functions that are called when runs start, are resumed or stop, so that the code that starts runs need not
+// know about them. Each function may be nil.
 type extra struct {
-	// Before checks a run that is about to start, or to be resumed if its journal.Options say so. It may add data to the run's
-	// record.
+	// Before checks a run that is about to start or, if its journal.Options say so, to be resumed. It may add data to the run's
+	// record. An error prevents the start.
 	Before func(ctx context.Context, t *task) error
 	// Watch returns a watcher for the run in this process, or nil. If the watcher has a method End, it is called after the run
 	// has stopped in this process. See watcherOf.
 	Watch func(ctx context.Context, t *task) event.Watcher
-	// After is called when the run has stopped after making progress.
+	// After is called when the run has stopped, if it has made progress.
 	After func(t *task, info journal.RunInfo)
 }
 
 // An ender is a watcher that is notified when its run has stopped in this process.
 type ender interface{ End() }
 
-// surrounding returns the extras of a server. Each Before function sees what earlier ones added to the task.
+// surrounding returns the extras of a server, in the order in which their Before functions are called. Each of these sees the
+// changes that earlier Before functions made to the task.
 func (s *Server) surrounding() []extra {
 	return []extra{
 		{Before: atStart(s.shows)},

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// mostPriority is the highest priority, and its negative the lowest.
+// mostPriority is the highest priority; -mostPriority is the lowest.
 const mostPriority = 100
 
 // prioritized sets the priority of a run. The priority is at most 0 for callers that are not interactive.
@@ -20,7 +20,8 @@ func prioritized(_ context.Context, t *task) error {
 	return nil
 }
 
-// turnOf returns the name of the group in which a run takes turns: its tenant or, if empty, its owner or else its pipeline.
+// turnOf returns the name of the group to which a run belongs when groups take turns: the run's tenant or, if it has none, its
+// owner or, if it has neither, its pipeline.
 func turnOf(src source, tenant string) string {
 	switch {
 	case tenant != "":

@@ -113,7 +113,7 @@ func (f *feed) ended() bool {
 	return f.over
 }
 
-// lower makes a feed that has no frames yet start at an earlier place.
+// lower makes a feed start at an earlier place, if the feed has no frames yet.
 func (f *feed) lower(at place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +126,8 @@ func (f *feed) lower(at place) {
 	}
 }
 
-// after returns the frames after a place. If there are none, news is closed when something changes. Behind means that the feed no
-// longer has the next frames, but the journal may have them.
+// after returns the frames after a place. If there are none, it returns the channel news, which is closed when something changes.
+// If behind is true, the feed no longer has the next frames, but the journal may have them.
 func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +162,8 @@ func (f *feed) start(ctx context.Context) (context.Context, place) {
 	return ctx, f.last
 }
 
-// add appends the frame that follows a place. It returns false if this place is not the end of the feed.
+// add appends a frame that follows the given place and returns true. If this place is not the end of the feed, it returns false
+// and does nothing.
 func (f *feed) add(after place, next frame) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// fork starts a run with the given id that repeats a step of another run with the same input. Without an id, it only predicts
-// what the fork would do.
+// fork starts a run with the given id that repeats a step of another run with the same input. If id is empty, it only predicts
+// what such a run would do.
 func (s *Server) fork(ctx context.Context, who Principal, run, at, id string) (*page.Forecast, error) {
 	info, err := s.owned(ctx, who, run)
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -116,4 +118,20 @@ func TestResponseFormatOfPipeline(t *testing.T) {
 	if !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, "the answer is not JSON") {
 		t.Errorf("in the background: %s", text)
 	}
+}
+
+// An intent with an out-schema answers conversations with JSON that fits it. The first capability, which answers with text, is
+// rejected.
+func TestIntentWithOutSchema(t *testing.T) {
+	const sorted = `{"area":"billing","sure":true}`
+	app := gated(says("billing"), says(sorted))
+	var err error
+	if app.Schemas["sorted"], err = schema.Parse([]byte(`{"type":"object","required":["area","sure"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	app.Intents["chat/answer"] = call.Intent{Out: "sorted"}
+	h := gatewayServer(t, app, nil)
+	h.want("POST", "/v1/chat/completions", `{"model":"stone/chat/answer","messages":[{"role":"user","content":"about an invoice"}]}`, 200, `"content":"{\"area\":\"billing\",\"sure\":true}"`)
+	h.want("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"about an invoice"}`, 200, `"text":"{\"area\":\"billing\",\"sure\":true}"`)
+	h.want("POST", "/v1/messages", `{"model":"stone/chat/answer","max_tokens":99,"messages":[{"role":"user","content":"about an invoice"}]}`, 200, `"text":"{\"area\":\"billing\",\"sure\":true}"`)
 }

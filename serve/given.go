@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// give adds to a run's input the contents that clients cannot supply: contents from a protocol, and contents from the earlier run
-// named in the request.
+// give adds to a run's input the contents that clients cannot supply themselves: contents that a protocol provides and contents
+// of the earlier run that the request names.
 func (s *Server) give(ctx context.Context, t *task) error {
 	var specs []dag.Spec
 	if t.start.After != "" {
@@ -105,8 +105,8 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	return specs, nil
 }
 
-// bareOf returns a result without the parts that are kept with it, such as an agent's conversation. The run's record has the
-// whole node.
+// bareOf returns a result without additional parts, such as an agent's conversation. The node in the run's record remains
+// complete.
 func bareOf(n *api.Node) *api.Node {
 	var object map[string]json.RawMessage
 	if n == nil || n.Meta[terms.Beside] == "" || json.Unmarshal(n.Content, &object) != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// health holds the results of recent journal operations, which show whether the store works. So /readyz can answer at once, even
-// if the store does not.
+// health holds the results of recent journal operations, which show whether the store works, so that /readyz can answer at once
+// even if the store does not.
 type health struct {
 	log *slog.Logger
 
@@ -41,9 +41,9 @@ const (
 	// they fail, the time doubles.
 	unwritable     = 10 * time.Second
 	longUnwritable = 5 * time.Minute
-	// unanswered is the time after which a pending read makes the server unready.
+	// unanswered is how long a read may be pending before the server counts as unready.
 	unanswered = 2 * time.Second
-	// retryAfter is the delay before a client should repeat a request that the store could not answer.
+	// retryAfter is how long a client should wait before it repeats a request that the store could not answer.
 	retryAfter = "5"
 )
 
@@ -78,7 +78,7 @@ func (h *health) writes(w writing, err error) {
 	h.tell(err)
 }
 
-// tell logs when a problem with the store starts and ends, so that requests need not log it each time. The caller holds h.mu.
+// tell logs the beginning and the end of a problem with the store, so that not every request logs it. The caller must hold h.mu.
 func (h *health) tell(err error) {
 	switch {
 	case err != nil && !h.down:
@@ -117,7 +117,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 	return h.asked
 }
 
-// trouble returns the reason why the store accepts no work, or nil.
+// trouble returns an error if the store does not work, and nil otherwise.
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

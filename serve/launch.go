@@ -40,17 +40,17 @@ type task struct {
 	run     stone.Config
 	source  source
 	keep    journal.Options
-	who     Principal // the caller; zero for a resumed run, as is start
+	who     Principal // the caller; for a resumed run, who and start are zero
 	start   protocol.Run
 	visit   func(ctx context.Context, t task) error // executes the run; nil means stone.Run
 	cancel  bool                                    // cancel the run as soon as it has started
 	adopted bool                                    // another program started the run
-	quiet   bool                                    // its failure has already been logged
-	before  journal.Outcome                         // outcome at its last stop, already counted
+	quiet   bool                                    // do not log the failure, because it has already been logged
+	before  journal.Outcome                         // the run's outcome at its last stop, which has already been counted
 	most    *int                                    // maximum number of concurrent runs of its owner; nil means unlimited
 }
 
-// launch starts a task in the background. Fresh is false if this process is already executing the run.
+// launch starts a task in the background. If this process is already executing the run, it returns that run, and fresh is false.
 func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	return err
 }
 
-// stopped notifies the extras that a run has stopped. They are not notified of a run that never started.
+// stopped calls the After functions of the extras for a run that has stopped, unless the run never started.
 func (s *Server) stopped(t *task, run *active, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
@@ -180,7 +180,7 @@ func (s *Server) stopped(t *task, run *active, err error) {
 	}
 }
 
-// left returns a run that has stopped in this process, in its last state.
+// left returns the last state of a run that has stopped in this process.
 func (s *Server) left(ctx context.Context, run *active) (journal.RunInfo, error) {
 	if info, _, known := run.noted.is(false); known {
 		return info, nil
@@ -203,8 +203,8 @@ type abandoner interface {
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
 }
 
-// abandoned returns a channel of runs whose process has died. The channel is closed when ctx is done; it is nil if the journal
-// cannot find such runs.
+// abandoned returns a channel that delivers runs whose process has died, and is closed when ctx is done. If the journal cannot
+// find such runs, it returns nil.
 func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	if s.died == nil {
 		return nil
@@ -229,7 +229,7 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 // resumeAtOnce is the maximum number of concurrent runs that a server resumes by itself.
 const resumeAtOnce = 256
 
-// busy returns the number of runs in this process.
+// busy returns the number of runs that this process is executing.
 func (s *Server) busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +243,8 @@ func notPublished(info journal.RunInfo) *api.Problem {
 	return conflict("this server does not publish the pipeline of the run")
 }
 
-// publishedOf returns the pipeline of a run, if this server publishes it.
+// publishedOf returns the pipeline of a run and whether Config.Adopt has selected it. If this server does not publish the
+// pipeline, ok is false.
 func (s *Server) publishedOf(info journal.RunInfo) (p *Pipeline, adopted, ok bool) {
 	src, started := sourceOf(info)
 	if waits := info.State == journal.Waiting || info.State == journal.Answered; !started && waits && s.cfg.Adopt != nil {

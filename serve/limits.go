@@ -21,7 +21,7 @@ func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// shared returns the budgets of the rules, each once.
+// shared returns the budgets of the rules, without duplicates.
 func shared(rules []budget.Rule) (all []budget.Shared) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(all, func(o budget.Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {
@@ -31,8 +31,8 @@ func shared(rules []budget.Rule) (all []budget.Shared) {
 	return all
 }
 
-// drawn returns the budgets on which a run draws. For a child run, these include the budgets of its parent, if both are in the
-// same journal and tenant. The result is never nil: a resumed run draws on the budgets of this server.
+// drawn returns the budgets that a run is charged to. For a child run, they include the budgets of its parent if both have the
+// same journal and tenant. The result is never nil, so that a resumed run uses the budgets of this server.
 func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay *float64) ([]budget.Shared, error) {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
 	if usdADay != nil && owner != "" {
@@ -54,7 +54,7 @@ func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]s
 	return of, err
 }
 
-// draws refuses a run whose caller has spent its daily limit, and otherwise sets the run's budgets.
+// draws sets the budgets of a run, or returns an error if the run's caller has spent its daily limit.
 func (s *Server) draws(ctx context.Context, t *task) (err error) {
 	if !t.keep.Resume {
 		t.source.USDADay = t.who.USDADay
@@ -118,8 +118,8 @@ func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error 
 	return spentError{problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
 }
 
-// within returns the context of a run, or of a capability request, with its own budget. Call release when the run or the request
-// has ended.
+// within returns a context with a budget for a single run or capability request. The caller must call release when the run or the
+// request has ended.
 func within(ctx context.Context, own *api.Budget) (_ context.Context, release context.CancelFunc) {
 	l := limitsOf(own)
 	if l == (budget.Limits{}) {

@@ -119,7 +119,7 @@ func (s *Server) listsOf(tenant string) (n int) {
 	return n
 }
 
-// now returns the newest event and its id. News is closed when anything changes.
+// now returns the newest event, its id, and the channel news, which is closed when anything changes.
 func (w *watched) now() (id string, event []byte, news <-chan struct{}, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,14 +8,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount returns the handler of another protocol, such as MCP in package x/mcp/server. It is called when the server is created.
+// A Mount is a function that returns the handler of another protocol, such as MCP in package x/mcp/server. It is called once,
+// when the server is created.
 type Mount func(*Server) (Handler, error)
 
-// A Handler handles a request from a caller that was admitted and is within its rate limit. The handler returned by [Server.As]
-// checks the caller's roles.
+// A Handler handles the requests of a mounted protocol. Before a Handler is called, the server has identified the caller and
+// checked its rate limit, but not its roles; the handler returned by [Server.As] checks them.
 //
-// If a pattern contains the segment .well-known, it is public: its handler also receives requests from unknown callers, with a
-// Principal that has no roles.
+// If its pattern contains the segment .well-known, the handler also receives requests from unknown callers. Their Principal has
+// no roles.
 type Handler func(w http.ResponseWriter, r *http.Request, who Principal)
 
 // mount adds the handlers of Config.Mounts.
@@ -53,8 +54,8 @@ func (s *Server) mount(mux *http.ServeMux) error {
 // callerKey is the context key of the caller, set for requests to [Server.As] and for pages.
 type callerKey struct{}
 
-// As returns a handler of the API for requests that were made by an admitted caller. It does not check hosts, origins or rates.
-// It is meant for other protocols, and for programs that call the API without HTTP.
+// As returns a handler that serves the API to the caller who. It checks roles, but not hosts, origins or rates. Use it in other
+// protocols, and in programs that call the API without HTTP.
 func (s *Server) As(who Principal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
@@ -73,7 +74,7 @@ func (s *Server) inside(routes []route) http.Handler {
 	return mux
 }
 
-// Pipelines describes the published pipelines, sorted by name.
+// Pipelines returns descriptions of the published pipelines, sorted by name.
 func (s *Server) Pipelines() ([]api.Pipeline, error) {
 	out := []api.Pipeline{}
 	for _, p := range s.published() {

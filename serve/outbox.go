@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// An outbox sends the notices that the journal lists as owed: one loop claims notices, sends them and settles them.
+// An outbox sends the notices that the journal lists as owed. A loop claims each notice, sends it and records the outcome.
 type outbox struct {
 	s         *Server
 	store     owed.Store            // nil if the journal cannot store notices
@@ -30,7 +30,7 @@ type outbox struct {
 
 	mu        sync.Mutex
 	receivers map[string]*receiver // state of receivers known to this server
-	tenants   map[string]int       // current attempts at the receivers of runs, by group
+	tenants   map[string]int       // number of current attempts to reach receivers of runs, by group
 	sending   int                  // current attempts
 }
 
@@ -51,7 +51,7 @@ const (
 // to it, with growing pauses between attempts. The other notices wait without being written to the journal.
 type receiver struct {
 	sending int
-	failed  int           // attempts since the last one that the receiver answered
+	failed  int           // number of failed attempts since the receiver last answered
 	pause   time.Duration // pause before the next attempt, while the receiver is down
 	next    time.Time     // earliest time of the next attempt
 }
@@ -122,7 +122,7 @@ func (o *outbox) full() bool {
 	return o.sending >= mostSending
 }
 
-// admits reserves a place for an attempt, if an attempt at the notice's receiver may start now.
+// admits reports whether an attempt to send the notice may start now. If so, it reserves a place for the attempt.
 func (o *outbox) admits(n owed.Notice) bool {
 	protocol, _, _ := strings.Cut(n.Name, "/")
 	if n.Name == "" && o.hooks[n.Receiver] == nil || n.Name != "" && o.protocols[protocol] == nil {
@@ -154,7 +154,7 @@ func (o *outbox) admits(n owed.Notice) bool {
 	return true
 }
 
-// tenantOf returns the group within which receivers of runs share places: a tenant within a protocol.
+// tenantOf returns the name of the group, a tenant within a protocol, whose receivers share places for attempts.
 func tenantOf(n owed.Notice) string {
 	tenant, _, _ := strings.Cut(n.Receiver, " ")
 	if n.Name == "" {
@@ -187,7 +187,7 @@ type target struct {
 	keys   [][]byte
 }
 
-// claim starts an attempt at a notice, unless it is no longer owed or another server has claimed it.
+// claim starts an attempt to send a notice, unless the notice is no longer owed or another server has claimed it.
 func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err error) {
 	tries := n.Tries
 	to, owes, err := o.target(ctx, n)
@@ -269,7 +269,7 @@ func answered(err error) bool {
 	return ok && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity)
 }
 
-// target returns the destination of a notice. Nothing is owed to a receiver that was removed.
+// target returns the destination of a notice. If the receiver was removed, the notice is no longer owed.
 func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes bool, err error) {
 	if n.Name == "" {
 		h := o.hooks[n.Receiver]

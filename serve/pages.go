@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// WriteHTML writes a run as one HTML file that needs no server.
+// WriteHTML writes the run to w as a single HTML file that needs no server.
 func WriteHTML(ctx context.Context, w io.Writer, j journal.Journal, run string) error {
 	return page.Write(ctx, w, j, run)
 }
@@ -137,7 +137,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
-// signsIn wraps a page so that its address can sign a person in, such as the address that "stone serve" prints.
+// signsIn wraps the handler of a page so that a token in the page's address signs a person in. The command "stone serve" prints
+// such an address.
 func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()

@@ -32,7 +32,7 @@ func conflict(format string, args ...any) *api.Problem {
 	return problem(problems.Conflict, http.StatusConflict, format, args...)
 }
 
-// refused returns the problem of a run that cannot continue because this server's pipeline has changed.
+// refused returns the problem that reports that a run cannot continue because this server's pipeline has changed.
 func refused(changes string) *api.Problem {
 	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
@@ -54,8 +54,8 @@ func (s *Server) noPipeline(name string) *api.Problem {
 	return p
 }
 
-// problemOf returns the problem to send to the caller for an error. Errors that are not the caller's fault are logged, and the
-// caller receives no details.
+// problemOf returns the problem that reports err to the caller. If err is not the caller's fault, it is logged, and the problem
+// contains no details.
 func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	var p *api.Problem
 	var changed *journal.ChangedError

@@ -33,7 +33,8 @@ func (w *window) until(second int64) {
 	}
 }
 
-// take counts a request. If the caller has sent too many requests within the last minute, take returns the time to wait.
+// take counts a request and returns 0. If the caller has sent too many requests within the last minute, it returns how long the
+// caller must wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if who.PerMinute == nil {
 		return 0

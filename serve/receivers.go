@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Receiver receives notices about one run. It is requested by a caller of a mounted protocol.
+// A Receiver is an address that receives notices about one run, at the request of a caller of a mounted protocol.
 type Receiver struct {
 	ID     string            `json:"id"` // unique among the receivers of the run
 	URL    string            `json:"url"`
@@ -48,9 +48,9 @@ func (r *Receiver) check(private bool) error {
 	return nil
 }
 
-// Receivers stores the receivers of runs, with their secrets, in the journal. Secrets are never returned by a list or a request.
-// Like a [Webhook], a receiver receives a notice when its run ends, waits for an answer or is refused. Receivers is safe for
-// concurrent use.
+// Receivers stores the receivers of runs and their secrets in the journal. No list or reply contains the secrets. Like a
+// [Webhook], a receiver receives a notice when its run ends, waits for an answer or is refused. Receivers is safe for concurrent
+// use.
 type Receivers struct {
 	s       *Server
 	name    string
@@ -59,9 +59,9 @@ type Receivers struct {
 	body    func(ctx context.Context, who Principal, run api.Run) ([]byte, error)
 }
 
-// Receivers returns the receivers of a protocol. Each protocol needs its own name. Body returns the notice about a run as a
-// caller with the run's tenant sees it. Unless private is true, receivers must be on the public Internet. Call Receivers in a
-// [Mount], before the server accepts requests.
+// Receivers returns the Receivers of a protocol, whose name must be unique. The function body returns the body of a notice about
+// a run, as a caller with the run's tenant may see it. Unless private is true, all receivers must be on the public Internet. Call
+// Receivers in a [Mount], before the server accepts requests.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
 	if !pipelineName.MatchString(name) || s.outbox.protocols[name] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: the name is empty or taken: choose another one", name)
@@ -74,7 +74,7 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 	return r, nil
 }
 
-// Check returns an *api.Problem for an invalid receiver.
+// Check returns an *api.Problem if the receiver is invalid, and nil otherwise.
 func (r *Receivers) Check(to Receiver) error { return to.check(r.private) }
 
 // Save adds a receiver to a run, or replaces the receiver that has the same id. If the run has already stopped, a notice is sent
@@ -130,7 +130,8 @@ func (r *Receivers) List(ctx context.Context, who Principal, run string) (all []
 	return all, err
 }
 
-// Remove removes the receiver with the id from a run, if it exists, and the notices owed to it. The caller needs the role Start.
+// Remove removes the receiver with the given id from a run, and the notices that are still owed to it. If there is no such
+// receiver, Remove does nothing. The caller needs the role Start.
 func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) error {
 	if !who.may(Start) {
 		return lacking(Start)

@@ -27,7 +27,7 @@ import (
 // maxBody is the maximum size of a request body.
 const maxBody = 8 << 20
 
-// bodyTime is the time within which a request body must arrive.
+// bodyTime is the maximum time in which to receive a request body.
 const bodyTime = 30 * time.Second
 
 // A route handles the requests of one pattern of http.ServeMux.
@@ -164,7 +164,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 // reply.
 const unwantedTime = time.Second
 
-// turnAway sends an error without reading the request's body. If the request has a body, it closes the connection.
+// turnAway replies with an error without reading the request's body. If there is a body, the connection is closed afterwards.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
@@ -173,7 +173,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, err)
 }
 
-// serves reports whether requests may address the server by this host.
+// serves reports whether the server accepts requests to this host.
 func (s *Server) serves(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -244,22 +244,49 @@ func (s *Server) access() Access {
 	return s.cfg.Access
 }
 
+// optional lists the paths that the OpenAPI document describes or clients try, and that only a package below x serves.
+var optional = []struct{ path, home string }{
+	{"/v1/agui", "x/ui"},
+	{"/v1/chat/completions", "x/gateway"},
+	{"/v1/embeddings", "x/gateway"},
+	{"/v1/messages", "x/gateway"},
+	{"/v1/models", "x/gateway"},
+	{"/v1/responses", "x/gateway"},
+	{"/v1/threads", "x/ui"},
+	{"/v1/ui", "x/ui"},
+	{"/mcp", "x/mcp/server"},
+}
+
 // unrouted returns the error for a request that no route matches. If the path has routes for other methods, the reply lists these
-// methods.
+// methods. If a package that this program does not link serves the path, the error names the package.
 func unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		other := *r
-		other.Method = method
-		if _, pattern := mux.Handler(&other); strings.HasPrefix(pattern, method+" ") {
-			allowed = append(allowed, method)
-		}
-	}
-	if len(allowed) > 0 {
+	if allowed := methods(mux, r, r.URL.Path); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return problem(problems.BadPath, http.StatusMethodNotAllowed, "%s has no %s: want %s", r.URL.Path, r.Method, strings.Join(allowed, " or "))
 	}
+	for _, o := range optional {
+		if r.URL.Path != o.path && !strings.HasPrefix(r.URL.Path, o.path+"/") {
+			continue
+		}
+		if len(methods(mux, r, o.path))+len(methods(mux, r, o.path+"/x")) == 0 {
+			p := notFound("this server has no %s: pass cli.Main the part of package github.com/stonelayer/stone/%s, or add it to serve.Config", r.URL.Path, o.home)
+			p.Type = problems.BadPath
+			return p
+		}
+	}
 	return noRoute(r)
+}
+
+// methods returns the methods with which the path has a route.
+func methods(mux *http.ServeMux, r *http.Request, path string) (allowed []string) {
+	other, at := *r, *r.URL
+	at.Path, other.URL = path, &at
+	for _, other.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if _, pattern := mux.Handler(&other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, other.Method)
+		}
+	}
+	return allowed
 }
 
 func noRoute(r *http.Request) error {

@@ -32,11 +32,11 @@ type source struct {
 	Grant     []string    `json:"grant"`     // effects that the run may have; null means all
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // a person is waiting for the run
-	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
+	Batch     bool        `json:"batch,omitempty"`       // the models of the run answer in batches
 	Priority  int         `json:"priority,omitempty"`
 	// Keep holds data from which a protocol describes the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
-	Chat    bool            `json:"chat,omitempty"`      // clients are watching its answers
+	Chat    bool            `json:"chat,omitempty"`      // clients are watching the answers of the run
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started the run
 	USDADay *float64        `json:"usd-a-day,omitempty"` // daily limit of the owner
 }
@@ -74,8 +74,8 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	return s.startOf(ctx, who, p, id, protocol.Run{Start: req})
 }
 
-// startOf starts a run of p for a request: it reads the request, lets the extras check the run, and reserves a place among this
-// process's runs. If an identical request has already started the run, that run is returned.
+// startOf starts a run of p for a request and returns the run. It reads the request, calls the Before functions of the extras and
+// checks the owner's limit of runs. If an identical request has already started the run, it returns that run.
 func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req protocol.Run) (info journal.RunInfo, created bool, err error) {
 	t := task{Pipeline: p, who: who, start: req, most: who.Runs}
 	t.run.RunID = keyOf(who, id)
@@ -121,7 +121,8 @@ func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, creat
 	return info, created, err
 }
 
-// same returns the run with the id if an identical request started it. Otherwise, the error is journal.ErrNoRun or a conflict.
+// same returns the run with the id if an identical request has started it. If there is no such run, the error is
+// journal.ErrNoRun; if a different request has started it, the error is a conflict.
 func (s *Server) same(ctx context.Context, who Principal, key string, src source) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, key)
 	if err != nil {
@@ -196,7 +197,7 @@ func limited(_ context.Context, t *task) error {
 	return nil
 }
 
-// limitsOf returns the limits of a budget, which may be nil.
+// limitsOf returns the limits in b, or no limits if b is nil.
 func limitsOf(b *api.Budget) budget.Limits {
 	if b == nil {
 		return budget.Limits{}
@@ -208,8 +209,8 @@ func limitsOf(b *api.Budget) budget.Limits {
 	return l
 }
 
-// result returns the result of a completed run, or nil: the nearest node of the pipeline's Result type or, if there is no such
-// type, the run's last node. The run's input is not a result.
+// result returns the result of a completed run: the nearest node of the pipeline's Result type or, if the pipeline declares none,
+// the run's last node. It returns nil if the run has no such node; the run's input is never its result.
 func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
 	var n journal.NodeInfo
 	var err error

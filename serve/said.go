@@ -15,7 +15,7 @@ import (
 
 const (
 	mostSaid  = 8       // maximum number of concurrent answers sent
-	saidBytes = 2 << 10 // maximum bytes of each answer, kept from its end
+	saidBytes = 2 << 10 // maximum bytes of each answer; only its end is kept
 	saidEvery = 200 * time.Millisecond
 )
 
@@ -67,7 +67,7 @@ func (s *speech) drop(gone func(answer) bool) {
 	}
 }
 
-// say adds a piece of an answer. Once mostSaid answers are being written, further ones are ignored.
+// say adds a piece of an answer. While mostSaid answers are being written, other answers are ignored.
 func (s *speech) say(piece answer) {
 	i := slices.IndexFunc(s.answers, func(a answer) bool {
 		return a.Path == piece.Path && a.Source == piece.Source && a.attempt == piece.attempt
@@ -84,7 +84,7 @@ func (s *speech) say(piece answer) {
 	s.changed()
 }
 
-// ending shortens a long text to its end.
+// ending returns text or, if it is too long, only its end.
 func ending(text string) string {
 	const mark = "…"
 	if len(text) <= saidBytes {
@@ -111,7 +111,7 @@ func (s *speech) changed() {
 	})
 }
 
-// now returns the answers written so far. News is closed when they have changed.
+// now returns the answers written so far and the channel news, which is closed when they change.
 func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,8 @@ type listener struct {
 	told []api.Piece
 }
 
-// tell sends the answers if they have changed. News is closed after the next change; it is nil if no answers are being written in
-// this process.
+// tell sends the answers if they have changed. It returns the channel news, which is closed after the next change. News is nil if
+// the client does not want answers or this process does not execute the run.
 func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	if l.run == "" {
 		return nil

@@ -42,24 +42,24 @@ type Config struct {
 	Pipelines []Pipeline
 	// Applicator answers capability requests. If nil, the server has no capabilities.
 	Applicator *call.Applicator
-	// Embedder answers requests to /v1/embeddings of package x/gateway, with the same Grant and Limits as capability requests. If
-	// nil, the route returns an error.
+	// Embedder answers requests to the route /v1/embeddings of package x/gateway. Grant and Limits apply to these requests as to
+	// capability requests. If Embedder is nil, the route returns an error.
 	Embedder llm.Embedder
 	// Grant lists the effects that capability requests may have. Nil grants none.
 	Grant []string
-	// Policy limits the effects of steps, in all runs, depending on the nodes that they read. It may be nil.
+	// Policy restricts, in all runs, the effects of a step depending on the nodes that it reads. Nil means no restriction.
 	Policy policy
 	// Limits are the spending limits of each capability request.
 	Limits budget.Limits
-	// Budgets limit the total spending of many runs, in all processes that share the Journal. Capability requests draw on the
-	// budgets of a pipeline named "act".
+	// Budgets limit the total spending of several runs, in all processes that share the Journal. Capability requests are charged
+	// to the budgets of a pipeline named "act".
 	Budgets []budget.Rule
-	// Live names the pipelines and intents whose answers the gateway streams while a model is still writing them, before checks
-	// have accepted them. If an answer is rejected after a client has received part of it, the run is cancelled with the failure
+	// Live names pipelines and intents. The gateway streams their answers while a model is still writing them, before checks have
+	// accepted them. If an answer is rejected after a client has received a part of it, the run is canceled with the failure
 	// "retracted". Unknown names are logged.
 	Live []string
-	// IgnoreTools names types of tools, such as web_search, that the gateway removes from requests, because some clients always
-	// send them. A request with any other tool that no model here can run is refused.
+	// IgnoreTools names tool types, such as web_search, that some clients always send. The gateway removes these tools from
+	// requests. It refuses requests with any other tool that none of its models can run.
 	IgnoreTools []string
 	// Access identifies callers. If nil, anyone who can reach the server may do everything.
 	Access Access
@@ -68,22 +68,23 @@ type Config struct {
 	Hosts []string
 	// Design adds a page /design that shows the components of the pages.
 	Design bool
-	// Mounts are other protocols on the same server, by http.ServeMux pattern. Hosts, origins, callers and rates are checked
-	// before a request reaches a mounted handler.
+	// Mounts adds other protocols to the server. The keys are http.ServeMux patterns. The server checks the host, the origin, the
+	// caller and the caller's rate limit before it calls a mounted handler.
 	Mounts map[string]Mount
-	// Protocols are served with the same checks of callers as the API. An example is ui.Part of package x/ui.
+	// Protocols adds protocols, such as ui.Part of package x/ui. Their callers are checked in the same way as callers of the API.
 	Protocols []Protocol
-	// Batches sends the model requests of runs in batches, if a run asks for it: batch.Part of package x/batch. If nil, such runs
-	// are refused.
+	// Batches sends the model requests of a run in batches, if the run requests it. Use batch.Part of package x/batch. If Batches
+	// is nil, runs that request batches are refused.
 	Batches sender
 	// Webhooks receive notices about the runs that this server starts.
 	Webhooks []Webhook
-	// URL is the address at which people reach the pages, such as "https://stone.example.com". If it is set, a notice about a
-	// question includes the address of the page where the question can be answered.
+	// URL is the address of the server's pages for people, such as "https://stone.example.com". If it is set, a notice about a
+	// question contains the address of the page on which to answer the question.
 	URL string
-	// Adopt returns the name of the published pipeline that continues a run which another program started, once the run's
-	// questions have been answered. It returns "" for runs not to be continued. Nil means that no such runs are continued. A run
-	// whose pipeline differs from the published one is left unchanged.
+	// Adopt is called for a waiting run that another program has started, once its questions have been answered. It returns the
+	// name of the published pipeline with which the server continues the run, or "" if the server must not continue it. If the
+	// run's pipeline differs from the published pipeline, the server leaves the run unchanged. If Adopt is nil, the server
+	// continues no such runs.
 	Adopt func(journal.RunInfo) string
 	// Streams is the maximum number of event streams, watched lists and waits for results that a caller may have open, if its
 	// Principal sets no limit. Zero means 100.
@@ -92,12 +93,12 @@ type Config struct {
 	Scan time.Duration
 	// Grace is how long running steps may continue when the server shuts down. Zero means 30 s.
 	Grace time.Duration
-	// Base returns the parent context of every run, which can contain values such as the prices of models (see package budget).
-	// Canceling it does not cancel runs. Nil means context.Background.
+	// Base returns the context from which the context of a run inherits its values, such as the prices of models (see package
+	// budget). Canceling it does not cancel runs. If Base is nil, context.Background is used.
 	Base func() context.Context
 	// Watch returns a watcher for a run, or nil. It is called each time this process starts or continues a run of a pipeline or a
-	// capability request. The info has the run's ID, Pipeline, Labels, Account and Source, as far as they are in the journal; for
-	// a request that is not kept, the ID is empty.
+	// capability request. The argument has the ID, Pipeline, Labels, Account and Source of the run, if the journal knows them.
+	// The ID is empty for a capability request whose answer is not stored.
 	Watch func(journal.RunInfo) event.Watcher
 	// Log receives errors that are not part of any reply. Nil means slog.Default.
 	Log *slog.Logger
@@ -113,9 +114,9 @@ type Protocol interface {
 type Pipeline struct {
 	Name        string // name in requests; if empty, the name of the Ashlar
 	Description string
-	Result      string // type of a run's result node; if empty, the last node is the result
+	Result      string // type of the node that is the result of a run; if empty, the result is the run's last node
 	Ashlar      stone.Ashlar
-	Grant       []string      // effects that its runs may have; nil grants all
+	Grant       []string      // effects that the pipeline's runs may have; nil means all
 	Limits      budget.Limits // spending limits of each run
 }
 
@@ -257,7 +258,8 @@ func (s *Server) warnOfNoDescription() {
 	}
 }
 
-// guessed returns the tools and capabilities that do not state their effects. Steps may omit these.
+// guessed returns the tools and capabilities of a pipeline that do not declare their effects. Steps without declared effects are
+// not included.
 func guessed(a stone.Ashlar) (names []string) {
 	if undeclared := a.Detail().Undeclared; undeclared != nil {
 		names = undeclared(func(stone.Ashlar) []string { return nil })
@@ -282,7 +284,7 @@ func (s *Server) published() []*Pipeline {
 	return all
 }
 
-// similar returns the name of the published pipeline whose name is most similar, or "".
+// similar returns the name of a published pipeline that is similar to name, or "" if there is none.
 func (s *Server) similar(name string) string {
 	return suggest.Closest(name, func(yield func(string) bool) {
 		for _, p := range s.published() {
@@ -304,8 +306,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requestID is the header that identifies a request in its reply and in the log.
 const requestID = "X-Request-Id"
 
-// Run resumes runs that no process is executing, until ctx is done. Then it drains the server: running steps finish, no new ones
-// start, and Run returns when all runs of this process have stopped. Once ctx is done, requests are answered with "unavailable".
+// Run resumes runs that no process is executing, until ctx is done. Then it drains the server: requests are answered with
+// "unavailable", no new steps start, and running steps have Config.Grace to finish. Run returns when all runs of this process
+// have stopped.
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
 	if len(s.outbox.hooks)+len(s.outbox.protocols) > 0 {
@@ -313,7 +316,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
-	due := time.Now() // time of the last search for due questions, which reads their texts
+	due := time.Now() // time of the last search for due questions; the search is rare, because it reads the texts of questions
 	for search := true; ; {
 		if search {
 			if now := time.Now(); now.Sub(due) >= time.Minute {
@@ -347,7 +350,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// Close drains the server and returns when all of its runs have stopped.
+// Close drains the server in the same way as Run and returns when all runs of this process have stopped.
 func (s *Server) Close() {
 	s.ending.Do(func() {
 		s.mu.Lock()

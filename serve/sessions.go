@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// sessionIdle is the time without requests after which a session ends.
+	// sessionIdle is how long a session may be idle before it ends.
 	sessionIdle = 24 * time.Hour
 	// sessionsEach is the maximum number of sessions per token. When it is exceeded, the least recently used session ends, so
 	// nobody can exhaust the memory or end the sessions of other tokens.
@@ -120,7 +120,7 @@ func (s *Server) withToken(r *http.Request) *http.Request {
 	return r
 }
 
-// session returns the token of the request's session, or "" if it has none.
+// session returns the token of the request's session, or "" if the request has no session.
 func (s *Server) session(r *http.Request) string {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {

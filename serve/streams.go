@@ -76,7 +76,7 @@ var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 
-// reads reports whether a request takes a reading place while its reply is created.
+// reads reports whether a request occupies a reading place while its reply is created.
 func (s *Server) reads(r route, req *http.Request) bool {
 	wait := s.waits[r.pattern]
 	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))

@@ -165,7 +165,7 @@ func originIn(who Principal, meta map[string]string) map[string]string {
 	return meta
 }
 
-// changed yields the elements of all after applying change to each.
+// changed returns an iterator that applies change to each element of all.
 func changed[T any](all iter.Seq2[T, error], change func(*T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for one, err := range all {

@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// timed is a journal that measures the operations for which runs and requests wait, and records whether its store works.
+// timed is a journal that measures the duration of operations that runs and requests wait for, and records whether its store
+// works.
 type timed struct {
 	journal.Journal
 	*meters
@@ -33,8 +34,8 @@ type noted struct {
 	over    bool // the run has stopped: info describes its end. Only the journal knows whether a waiting or refused run has continued in another process.
 }
 
-// is returns the run's state after its start or end in this process, whether the run is new, and whether the state is known. A
-// resumed run counts as started once its watchers receive an event.
+// is returns the state of the run since its last start or end in this process, whether the run is new, and whether the state is
+// known. A resumed run counts as started once its watchers have received an event.
 func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,13 +83,13 @@ func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	}
 }
 
-// of returns the journal to be used by a run of a pipeline.
+// of returns the journal that a run of the pipeline must use.
 func (t timed) of(pipeline string, run *noted) timed {
 	t.pipeline, t.noted = pipeline, run
 	return t
 }
 
-// notes calls set if t.noted belongs to this run.
+// notes calls set with t.noted if t is the journal of this run.
 func (t timed) notes(id string, set func(*noted)) {
 	if t.noted != nil && t.noted.id == id {
 		t.noted.mu.Lock()

@@ -43,7 +43,7 @@ func shownLabels(info journal.RunInfo) map[string]string {
 	return labels
 }
 
-// told marks a run whose answers clients will watch.
+// told marks a run as one whose answers clients will watch.
 func told(ctx context.Context, t *task) error {
 	t.source.Chat = t.start.Chat || turn.Listener(ctx) != nil
 	return nil
@@ -140,7 +140,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 // maxRecords is the maximum number of steps of a run that parts reads.
 const maxRecords = 8192
 
-// ends reports whether the text is the last text among the parts.
+// ends reports whether the last text among the parts is the given text.
 func ends(parts []turn.Part, text string) bool {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind == turn.Text && p.State != turn.Void {
@@ -172,8 +172,8 @@ func roles(p *Pipeline) map[string]turn.Role {
 	return all
 }
 
-// hear calls tell with all parts of a run whenever there are new ones, until the run stops. It returns the run with all of its
-// parts. Wait waits for news; if it returns false, hear returns protocol.ErrLeft.
+// hear calls tell with all parts of a run whenever there are new parts, until the run stops. It returns the run with all its
+// parts. The function wait waits for news; if it returns false, hear returns protocol.ErrLeft.
 func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
 	var log *turn.Log
 	var live []turn.Part // parts last sent before they were recorded

@@ -9,19 +9,19 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// A Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused. Notices are signed as described in
-// Standard Webhooks. The journal records each notice together with the end of the run, whichever process writes it. Any server
-// may send a notice and retry it for three days, so it can arrive more than once with the same id. Removing a run removes its
-// notices.
+// A Webhook is a URL that receives an [api.Notice] when a run ends, waits for an answer or is refused. Notices are signed as
+// described in Standard Webhooks. The journal records each notice together with the end of the run, whichever process writes it.
+// Any server may send a notice and retry it for three days, so it can arrive more than once with the same id. Removing a run
+// removes its notices.
 type Webhook struct {
-	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
+	Name string // at most 64 characters from a-z, A-Z, 0-9, ".", "-" and "_"
 	URL  string // receiver's URL; https unless Private is set
 	// Secrets begin with "whsec_". With two secrets, each notice has two signatures, so that a receiver can switch from one
 	// secret to the other.
 	Secrets   []string
-	Pipelines []string // pipelines to send notices about; nil means all
-	Tenant    string   // tenant whose runs to send notices about; empty means all
-	Private   bool     // the receiver may be outside the public Internet
+	Pipelines []string // pipelines whose runs cause notices; nil means all
+	Tenant    string   // tenant whose runs cause notices; empty means all
+	Private   bool     // permits a receiver outside the public Internet
 }
 
 // A hook is a configured Webhook.

@@ -12,18 +12,18 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Key identifies a step. It is known before the step's work is done.
+// A Key identifies a step. It is computed before the step's work starts.
 type Key struct {
 	RunID string // the id of the run
-	Path  string // the address in the tree; unique within a run together with Kind
+	Path  string // the step's address in the tree; Path and Kind together are unique within a run, unless Loose is set
 	Kind  string // "leaf", "decision", "step" or "value"
 	Name  string // the name of the ashlar or step
-	// Digest identifies the work within its run. It covers Kind, Path, the fingerprint of the ashlar, and the ids of the nodes
-	// that the ashlar and its Children read. For a Step, it covers the body that contains the step, the step's name and its
-	// input.
+	// Digest identifies the step's work within the run. It covers Kind, Path, the fingerprint of the ashlar, and the ids of the
+	// nodes that the ashlar and its Children read. For a Step, it also covers the body that contains the step, the step's name
+	// and its input.
 	Digest dag.ID
-	// Loose is set if other work may be recorded with the same Path and Kind. This is so for glue, which has its parent's path,
-	// and for a Step that several goroutines call in turn.
+	// Loose is set if the run may record other work with the same Path and Kind, which is the case for glue, because it has its
+	// parent's path, and for a Step that several goroutines call in turn.
 	Loose bool
 	// Replace is set to repeat the work: earlier records with the same Path and Kind are ignored, and the new record replaces
 	// them.
@@ -32,8 +32,8 @@ type Key struct {
 	// and its Children read, the text that the ashlar renders from them, and the round, lane, visit or attempt. It is zero unless
 	// the ashlar is Reusable or cached.
 	Reuse dag.ID
-	// Fresh is set if the ashlar is cached: results of any run of the same tenant are then found under Reuse, whatever the run's
-	// reuse setting, unless their Time is before Fresh.
+	// Fresh is set if the ashlar is cached. A result that any run of the same tenant has recorded under Reuse at or after Fresh
+	// is then reused, whatever the run's reuse setting.
 	Fresh time.Time
 }
 
@@ -43,54 +43,54 @@ const Value = "value"
 // Placed reports whether the record at the key's place is found even if it records other work.
 func (k Key) Placed() bool { return !k.Loose && !k.Replace }
 
-// Place returns an identifier derived from the key's Kind and Path. Keys that are Loose may share it.
+// Place returns a digest of the key's Kind and Path. Several Loose keys of a run may have the same place.
 func (k Key) Place() dag.ID { return Place(k.Kind, k.Path) }
 
-// Place returns the place of a key with the given Kind and Path.
+// Place returns a digest of kind and path, which identifies the place of a key within its run.
 func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00" + path)) }
 
-// A Recorder records the steps of a run: every leaf, every decision and every Step. Do is called from several goroutines at once,
+// A Recorder records the steps of runs: every leaf, decision, Step and Value. Do may be called from several goroutines at once,
 // but within a run never concurrently for the same key.
 //
 // If the recorder itself fails, the run stops: running steps finish, no new ones start and no Rescue runs. The failure has kind
-// "recorder-failed", or the kind of the *stone.Failure returned. A process that is about to end stops its runs in this way: its
-// Recorder rejects every step that has not been recorded yet.
+// "recorder-failed", or the kind of the *stone.Failure returned. A process that is about to exit stops its runs in this way: its
+// Recorder returns an error for every step that is not recorded yet.
 //
 // A Recorder may have a method Clean(string) string, which removes secrets from failures that the run itself creates, such as the
 // failure of a Scoped body. Do can clean the records that it stores.
 //
-// It may have a method Has(Key) bool, for a Key with RunID, Path, Kind "step" and Name. Has reports whether another process has
-// recorded a step with that name in the body above Path, whatever the step's Digest and however often the body uses the name. Has
-// must not wait for the store, because accounts call it before each step that costs something.
+// It may have a method Has(Key) bool, which is called with a Key whose RunID, Path, Kind "step" and Name are set. Has reports
+// whether another process has recorded a step with that name in the body above Path, whatever the step's Digest and however often
+// the body uses the name. Has must not wait for the store, because accounts call it before each step that costs something.
 //
-// It may have a method Settled(run string) (wait func(now bool) error), which returns nil if all records of the run are durable.
-// Otherwise, wait blocks until they are durable, or returns an error if that is impossible; with now set, the recorder writes at
-// once. If a Recorder has this method, its records need not be durable when Do returns as long as only code without effects has
-// read them, and the intents of leaves that declare no effects need not be durable before the work starts. All of these must be
-// durable before the work of any other step starts. The run then reports only durable results to its watchers, and waits for all
-// other records before it ends.
+// It may have a method Settled(run string) (wait func(now bool) error), which returns a nil function if all records of the run
+// are durable. Otherwise, the returned function wait blocks until they are durable, or returns an error if they cannot be made
+// durable; if now is set, the recorder writes them at once. If a Recorder has this method, its records need not be durable when
+// Do returns as long as only code without effects has read them, and the intents of leaves that declare no effects need not be
+// durable before the work starts. All of these must be durable before the work of any other step starts. The run then reports
+// only durable results to its watchers, and waits for all other records before it ends.
 //
 // To record whole runs as well, implement stone.RunRecorder.
 type Recorder interface {
-	// Do returns the record under the key, with Replayed set. If the key has no
-	// record, Do calls work once, records its result and returns it.
+	// If there is a record for the key, Do returns it with Replayed set. Otherwise, Do calls work once, records the result and
+	// returns the new record.
 	//
-	// Two records have the same key if they have the same RunID and Digest, or different RunIDs and the same non-zero Reuse: a
-	// run never reuses its own records. Records that are Unshared or have a Failure are not found under Reuse. If another process
-	// recorded the key while work was running, the first record is kept and returned with Replayed set.
+	// A record belongs to the key if its RunID and Digest are equal to the key's, or if its RunID is different and its Reuse is
+	// equal and not zero: within a run, Reuse does not count. A record that is Unshared or has a Failure is never found by its
+	// Reuse. If another process recorded the key while work was running, the first record is kept and returned with Replayed set.
 	//
 	// Unless the key is Loose or Replace, Do also finds a record of other work at the same place: if the run has no record with
 	// the Digest, but has records with the Path and Kind that are not Loose, Do returns the newest of these, with Replayed and
 	// Differs set, and does not call work.
 	//
-	// A key of kind "value" stands for work without effects or costs. Its record need not be durable when Do returns, but must be
-	// durable before any later step is recorded.
+	// A key of kind "value" is used for work without effects or costs. Its record need not be durable when Do returns, but must
+	// be durable before any later step is recorded.
 	//
-	// If work returns an error, Do returns it and records nothing, because the work is not finished. Work does not panic. The
-	// result of work is recorded even if ctx is done by then, since it may have been paid for.
+	// If work returns an error, Do returns it and records nothing, because the work is not finished. The function work does not
+	// panic. Its result is recorded even if ctx is done by then, because it may have cost money.
 	//
-	// Ctx is the context of the step, as the methods of stone.In expect it. The context passed to work must be ctx or a context
-	// derived from it: the body can read its values, and cancelling it cancels the body.
+	// The argument ctx is the context of the step and can be passed to stone.In. Do must pass to work either ctx or a context
+	// derived from it: the body reads the values of this context and is canceled with it.
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
 }
 
@@ -105,28 +105,29 @@ type Record struct {
 	// Failure is set, instead of Type and Content, if the step failed. Failures are recorded too, because otherwise a resumed run
 	// could take another branch.
 	Failure *dag.FailureContent `json:"failure,omitempty"`
-	// Kept holds the nodes, with their parents, of a leaf that called Keep or Await. It is used only for replay.
+	// Kept holds the nodes of a leaf that called Keep or Await, together with their parents. It is used only for replay.
 	Kept json.RawMessage `json:"kept,omitempty"`
-	// Unshared is set if the body has called RunDynamic or Await, which read nodes that no key covers. No other run may reuse
-	// such a record.
+	// Unshared is set if the body has called RunDynamic or Await, which read nodes that the key does not cover. Other runs may
+	// not reuse the record.
 	Unshared bool `json:"unshared,omitempty"`
-	// Sum is a hash of Type, Content, Failure and Kept without times and metas, so that two equal runs have equal sums. A record
-	// that does not match its sum has been changed, and is rejected when it is replayed.
+	// Sum is a hash of Type, Content, Failure and Kept, without times and metas, so that equal runs have equal sums. If a record
+	// does not match its Sum, it was modified after it was recorded, and replaying it is an error.
 	Sum dag.ID `json:"sum"`
 
-	// Node is the node of a leaf in this run, for a recorder that stores nodes. The node's parents lead to all nodes on which it
-	// depends. It is nil for decisions, for steps and for replayed records.
+	// Node is the node that a leaf has produced in this run, for recorders that store nodes. All nodes on which it depends can be
+	// reached through its parents. Node is nil for decisions, Steps, Values and replayed records.
 	Node *dag.Node `json:"-"`
-	// Replayed reports whether the record was made earlier.
+	// Replayed reports whether the record existed before this call of Do.
 	Replayed bool `json:"-"`
-	// Path is the path at which the replayed record was made. A step that several goroutines call in turn may be replayed at
-	// another path.
+	// Path is the path at which a replayed record was recorded. It can differ from the key's Path if several goroutines call the
+	// step in turn.
 	Path string `json:"-"`
-	// Differs reports whether the replayed record has the key's place but another Digest.
+	// Differs reports whether the replayed record has the key's place but a different Digest.
 	Differs bool `json:"-"`
 }
 
-// ReusedFrom returns the record for use in another run. Its meta "reused-from" is the id of the run from which the record comes.
+// ReusedFrom returns a copy of the record for use in another run. In the copy's Meta, "reused-from" is run, the id of the run
+// that recorded it.
 func (rec Record) ReusedFrom(run string) Record {
 	meta := maps.Clone(rec.Meta)
 	if meta == nil {
@@ -137,7 +138,7 @@ func (rec Record) ReusedFrom(run string) Record {
 	return rec
 }
 
-// Seal returns the correct value of Sum. The content must be canonical JSON.
+// Seal returns the hash that belongs in rec.Sum. The content must be canonical JSON.
 func (rec Record) Seal() dag.ID {
 	h := sha256.New()
 	h.Write([]byte(rec.Type + "\x00"))

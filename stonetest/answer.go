@@ -11,16 +11,16 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// Text is an answer with text.
+// Text returns an answer that consists of the text.
 func Text(text string) script.Answer { return script.Text(text) }
 
-// JSON is an answer that contains a value as JSON, for agents whose result has a schema.
+// JSON returns an answer that consists of v encoded as JSON, for agents whose result has a schema.
 func JSON(v any) script.Answer { return script.JSON(v) }
 
-// Call is an answer that calls a tool. Input is JSON.
+// Call returns an answer that calls the named tool with input, a JSON value.
 func Call(tool, input string) script.Answer { return script.Call(tool, input) }
 
-// Multi combines several answers into one: their texts and their calls, each in order.
+// Multi combines several answers into one, which has all their texts and all their calls, each in order.
 //
 //	Multi(Text("Let me look."), Call("read_file", `{"path":"go.mod"}`), Call("list", `{}`))
 func Multi(parts ...script.Answer) script.Answer {
@@ -42,7 +42,7 @@ func Multi(parts ...script.Answer) script.Answer {
 	return all
 }
 
-// checkAnswer returns an error for an answer that no model could give.
+// checkAnswer returns an error if no model could give the answer, and nil otherwise.
 func checkAnswer(a script.Answer) error {
 	for _, c := range a.Reply.ToolCalls {
 		if c.Name == "" {
@@ -55,8 +55,8 @@ func checkAnswer(a script.Answer) error {
 	return nil
 }
 
-// Run runs a pipeline that does not need a model, or a part of a pipeline, on its input nodes and returns the result. The test
-// fails at once if the run fails.
+// Run runs p, a pipeline or a part of one that needs no model, on the input nodes and returns the result. If the run fails, the
+// test fails at once.
 func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	t.Helper()
 	res, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(inputs...)})
@@ -66,8 +66,8 @@ func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	return res
 }
 
-// Nearest returns the nearest value of a type, for example the result of a run. The test fails at once if the DAG has no such
-// node.
+// Nearest returns the value of the nearest node of type typ in d, which is often the result of a run. If d has no node of this
+// type, the test fails at once.
 func Nearest[T any](t testing.TB, typ dag.Type[T], d dag.DAG) T {
 	t.Helper()
 	v, err := typ.From(d)

@@ -18,16 +18,16 @@ type ToolCall struct {
 	Input json.RawMessage
 	// Text is the result in the form that the model received.
 	Text string
-	// Meta is the metadata stored with the result, a JSON object.
+	// Meta is the metadata stored with the result, as a JSON object.
 	Meta json.RawMessage
-	// Failed means that the tool returned an error or that the call did not run: the tool does not exist, or the input does not
-	// match its schema.
+	// Failed is true if the tool returned an error, or if the call did not run because the tool does not exist or the input does
+	// not match its schema.
 	Failed bool
 
 	Agent    string // the name of the ashlar that made the call
-	Path     string // the address of that ashlar in the run
+	Path     string // the address of the calling ashlar in the run
 	Turn     int    // the agent's turn, counted from 1
-	Position int    // the position in the turn, counted from 1
+	Position int    // the position of the call in the turn, counted from 1
 }
 
 // String returns the call on one line.
@@ -49,8 +49,9 @@ func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
-// Calls returns the tool calls in all runs of the harness, or only those of the named tools, in the order of the pipeline. A name
-// names a tool, or an agent and its tool: "ask_user", "discover/ask_user".
+// Calls returns the tool calls of all runs of the harness, in the order of the pipeline. If names are given, it returns only the
+// calls of the named tools. A name is either the name of a tool, as in "ask_user", or the name of an agent and its tool, as in
+// "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +67,7 @@ func (h *Harness) Calls(names ...string) []ToolCall {
 	return out
 }
 
-// Called fails the test if the tool was not called. Why is added to the message.
+// Called fails the test if the named tool was not called. The text of why is added to the message.
 func (h *Harness) Called(name string, why ...string) {
 	h.t.Helper()
 	if len(h.Calls(name)) == 0 {
@@ -74,7 +75,7 @@ func (h *Harness) Called(name string, why ...string) {
 	}
 }
 
-// NotCalled fails the test if the tool was called. Why is added to the message.
+// NotCalled fails the test if the named tool was called. The text of why is added to the message.
 func (h *Harness) NotCalled(name string, why ...string) {
 	h.t.Helper()
 	if n := len(h.Calls(name)); n > 0 {
@@ -82,8 +83,7 @@ func (h *Harness) NotCalled(name string, why ...string) {
 	}
 }
 
-// CallCount fails the test if the tool was not called want times. Why is added to
-// the message.
+// CallCount fails the test if the number of calls of the named tool is not want. The text of why is added to the message.
 func (h *Harness) CallCount(name string, want int, why ...string) {
 	h.t.Helper()
 	if n := len(h.Calls(name)); n != want {
@@ -105,7 +105,7 @@ func because(why []string) string {
 	return ": " + strings.Join(why, " ")
 }
 
-// trail lists the calls, for messages.
+// trail returns a list of the calls, one a line, for failure messages.
 func (h *Harness) trail() string {
 	calls := h.Calls()
 	if len(calls) == 0 {
@@ -133,8 +133,8 @@ func (h *Harness) watch(e event.Event) {
 	h.record(c)
 }
 
-// record inserts a call at its place in the pipeline. The calls of lanes and of one turn arrive in any order, and all other calls
-// in sequence.
+// record inserts a call at its position in the order of the pipeline. Calls of concurrent lanes and calls of the same turn arrive
+// in any order; all other calls arrive in order.
 func (h *Harness) record(c ToolCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

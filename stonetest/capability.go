@@ -16,14 +16,14 @@ import (
 	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
-// A Capability describes a capability and the requests with which to test it.
+// A Capability tells TestCapability how to make a capability and which requests to test it with.
 type Capability struct {
-	// Make returns the capability. It must use t.Cleanup to stop everything that the capability starts.
+	// Make returns a new capability. It must use t.Cleanup to stop everything that the capability starts.
 	Make func(t *testing.T) call.Capability
-	// OK is a request that is always answered with the same value, apart from usage.
-	// Slow, if not nil, takes at least a minute to answer.
+	// OK is a request whose answers are always equal, apart from their usage. Slow, if not nil, is a request that takes at least
+	// a minute to answer.
 	OK, Slow *call.Request
-	// Stream, if not nil, is a request that is answered with text that arrives in pieces.
+	// Stream, if not nil, is a request whose answer is text that arrives in pieces.
 	Stream *call.Request
 }
 
@@ -73,7 +73,7 @@ func testAnswer(t *testing.T, c Capability) {
 	}
 }
 
-// check reports a reply that an applicator cannot use.
+// check fails the test if an applicator could not use the reply.
 func check(t *testing.T, reply *call.Reply, err error) {
 	t.Helper()
 	if err != nil || reply == nil {
@@ -96,7 +96,7 @@ func check(t *testing.T, reply *call.Reply, err error) {
 	}
 }
 
-// testInput sends meaningless inputs, which the capability must answer or reject in time.
+// testInput sends meaningless inputs and checks that the capability answers or rejects each of them in time.
 func testInput(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {

@@ -1,5 +1,6 @@
-// Package stonetest tests pipelines and the agents in them, with a model whose answers the test supplies, or with a real one.
-// [TestModel] and [TestCapability] test models and capabilities of your own. The package is for tests only.
+// Package stonetest helps to test pipelines and the agents in them, either with a model whose answers the test supplies or with a
+// real model. [TestModel] and [TestCapability] test your own implementations of models and capabilities. Import the package only
+// in tests.
 //
 //	func TestDiscover(t *testing.T) {
 //		h := stonetest.Mock(t,
@@ -17,32 +18,33 @@
 //
 // # Two modes, one API
 //
-// A mock shows that the pipeline handles the model's answers correctly. Only the real model can show that it returns such answers
-// to these prompts and schemas. Only the first line changes:
+// A test with a mock shows that the pipeline handles certain answers correctly. Only a test with a real model can show that the
+// model gives such answers to these prompts and schemas. To use a real model, change only the first line:
 //
 //	h := stonetest.Live(t, stonetest.LiveModel(t, stonetest.ModelNames{OpenAI: "gpt-5-mini"}))
 //
-// [Mock] answers from a list, all of which must be used; [MockFunc] calls a function; [Live] uses any model and limits the time.
-// [LiveModel] skips the test if the environment does not provide a model. A run is never repeated, because a test that fails now
-// and then reveals something about the model.
+// The model of [Mock] returns the answers of a list, and the test must use all of them. The model of [MockFunc] calls a function
+// for each answer. [Live] uses any model and limits the duration of each run. [LiveModel] skips the test if the environment does
+// not configure a model. A failed run is never repeated, because an occasional failure reveals something about the model.
 //
 // # What the harness sees
 //
-// The harness records the tool calls of a model as [ToolCall] values. It finds them in the events of the run, so they include
-// calls of tools without a stub. Calls are listed in the order of the pipeline: those of concurrent lanes one lane after the
-// other, and those of one turn by their position. The list is therefore the same in every run.
+// The harness records each tool call of a model as a [ToolCall]. It takes the calls from the run's events, so calls of tools
+// without a stub are included. Calls are listed in the order of the pipeline: first all calls of one concurrent lane, then all
+// calls of the next lane, and within a turn by their position. The order is therefore the same in every run.
 //
 // # Stubs
 //
-// [Stub] replaces the handler of a tool, and nothing else: the model is offered the same tool with the same description. The tool
-// is found by its name, anywhere in the pipeline, including agents' judges and healers. Stubbing returns a new pipeline; the
-// original does not change.
+// [Stub] replaces only the handler of a tool: the model is still offered the same tool with the same description. The tool is
+// found by its name, anywhere in the pipeline, including agents' judges and healers. Stub returns a new pipeline and leaves the
+// original unchanged.
 //
 // With Harness.Strict, tools without a stub do not run, and the test fails if the model calls one.
 //
 // # Steps without a model
 //
-// Steps depend on each other only through types, so any part of a pipeline can be tested alone: [Run] supplies the input nodes.
+// Steps depend on each other only through the types of their nodes, so each part of a pipeline can be tested alone. [Run] runs it
+// on the given input nodes.
 //
 //	res := stonetest.Run(t, Parse(), File.With("x = 1"))
 //
@@ -52,8 +54,8 @@
 //
 // # Models and capabilities of your own
 //
-// [TestModel] and [TestCapability] check that a model or a capability meets the contract documented at its type. A package that
-// implements a model or a capability can test it with one call:
+// [TestModel] checks that a model meets the contract documented at llm.Model, and [TestCapability] that a capability meets the
+// contract documented at call.Capability. Each needs only one call:
 //
 //	func TestModel(t *testing.T) {
 //		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {

@@ -25,21 +25,21 @@ import (
 // liveTimeout is the default Timeout of Live.
 const liveTimeout = time.Minute
 
-// grace is the time within which a run must end after its Timeout.
+// grace is how long a run may continue after its Timeout before the test fails.
 const grace = time.Second
 
 // A Harness runs pipelines in one test and records their tool calls. Set its fields before the first run. Call Run and Fails from
 // the test's goroutine; the other methods may be called from any goroutine.
 type Harness struct {
-	// Strict prevents tools without a stub from running, and fails the test if the model calls one.
+	// Strict prevents tools without a stub from running. If the model calls one, the test fails.
 	Strict bool
-	// Timeout limits each run; zero means unlimited.
+	// Timeout limits the duration of each run. Zero means unlimited.
 	Timeout time.Duration
 	// Budget limits each run.
 	Budget budget.Limits
 	// AllowUnused permits a Mock to have unused answers when the test ends.
 	AllowUnused bool
-	// Config is passed on to stone.Run, except for its Input. Its Frontend answers the pipeline's questions.
+	// Config is the configuration for stone.Run; its Input is ignored. Config.Frontend answers the pipeline's questions.
 	Config stone.Config
 
 	t     testing.TB
@@ -56,8 +56,9 @@ func newHarness(t testing.TB) *Harness {
 	return &Harness{t: t, stubbed: map[stubKey]bool{}}
 }
 
-// Mock returns a harness whose model returns these answers in order. The test fails if the model is called more often, or if
-// answers are left at the end. Concurrent lanes receive the answers in any order, so use MockFunc for them.
+// Mock returns a harness whose model returns the given answers in order. The test fails if the model is called too often or,
+// unless AllowUnused is set, if answers are left when the test ends. If concurrent lanes call the model, use MockFunc instead,
+// because the lanes receive the answers in any order.
 func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	t.Helper()
 	for i, a := range answers {
@@ -84,7 +85,8 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	return h
 }
 
-// lastSaid returns the last text that was sent to the model: the reason why an answer was not accepted, or the result of a tool.
+// lastSaid returns the last text that was sent to the model, such as the reason why an answer was rejected or the result of a
+// tool.
 func lastSaid(req *llm.Request) string {
 	if len(req.Messages) == 0 {
 		return ""
@@ -94,16 +96,16 @@ func lastSaid(req *llm.Request) string {
 	return fmt.Sprintf("; the model was told last (%s): %s", last.Role, text.Cut(text.Line(last.Text()), most))
 }
 
-// MockFunc returns a harness whose model calls answer for each request. N is the number of the request, counted from 0. Calls of
-// answer are never concurrent.
+// MockFunc returns a harness whose model calls the function answer for each request and returns its result. The argument n is the
+// number of the request, counted from 0. Calls of answer are never concurrent.
 func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) *Harness {
 	h := newHarness(t)
 	h.model = &observed{script.Func(answer), h}
 	return h
 }
 
-// Live returns a harness around a model, usually a real one; see LiveModel. Its Timeout is one minute, which is too short for
-// models that reason for a long time.
+// Live returns a harness that uses model, usually a real model; see LiveModel. The harness has a Timeout of one minute; increase
+// it for models that reason longer.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
@@ -114,10 +116,10 @@ func Live(t testing.TB, model llm.Model) *Harness {
 	return h
 }
 
-// Model returns the model of the harness, for the tested agents.
+// Model returns the model of the harness. The agents under test must use it.
 func (h *Harness) Model() llm.Model { return h.model }
 
-// Requests returns the requests to the model so far, in order. They must not be modified.
+// Requests returns the requests that the model has received so far, in order. The caller must not modify them.
 func (h *Harness) Requests() []*llm.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,7 +160,7 @@ func (m *observed) Info() llm.Info {
 	return llm.Info{}
 }
 
-// Run runs p on a DAG and returns the result. If the run fails, the test fails at once.
+// Run runs p on the DAG in and returns the result. If the run fails, the test fails at once.
 func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
 	h.t.Helper()
 	res, err := h.run(p, in)
@@ -168,8 +170,8 @@ func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
 	return res
 }
 
-// Fails runs p on a DAG and returns the failure of the run. If the run does not end with
-// a failure of that kind, the test fails at once.
+// Fails runs p on the DAG in and returns the failure of the run. If the run does not end with a failure of kind want, the test
+// fails at once.
 func (h *Harness) Fails(p stone.Ashlar, in dag.DAG, want kind.Kind) *stone.Failure {
 	h.t.Helper()
 	_, err := h.run(p, in)
@@ -205,8 +207,8 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	return res, err
 }
 
-// bounded runs p on the current goroutine or, if the time is limited, on another goroutine, so that even a step that ignores its
-// context cannot block the test.
+// bounded runs p. If the run has a time limit, bounded uses another goroutine, so that even a step that ignores its context
+// cannot block the test.
 func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if h.Timeout <= 0 {
 		return stone.Run(ctx, p, cfg)
@@ -219,7 +221,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The error of a run in which a stub has called t.FailNow.
+		// the result if a stub calls t.FailNow, which ends this goroutine
 		r := result{err: errors.New("a step called runtime.Goexit: use t.Error in stubs, not t.Fatal")}
 		defer func() { done <- r }()
 		r.Result, r.err = stone.Run(ctx, p, cfg)
@@ -237,7 +239,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	return r.Result, r.err
 }
 
-// explain returns the error of a run, followed by the tool calls before it.
+// explain returns the text of a run's error, followed by a list of the run's tool calls.
 func (h *Harness) explain(err error) string {
 	text := "the run failed: " + err.Error()
 	if refused, ok := errors.AsType[*stone.Invalid](err); ok {

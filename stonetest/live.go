@@ -11,13 +11,13 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// ModelNames are the models of each provider; "" means that the provider is not used.
+// ModelNames contains a model name for each provider; "" means that the provider is not used.
 type ModelNames struct{ OpenAI, Anthropic, Gemini string }
 
-// LiveModel returns the model configured in the environment, and skips the test if there is none. If OPENAI_API_KEY or
-// OPENAI_BASE_URL is set, the model is one of OpenAI or of a server that implements OpenAI's protocol; otherwise, if
-// ANTHROPIC_API_KEY is set, one of Anthropic; otherwise, if GEMINI_API_KEY is set, one of Google. STONE_TEST_MODEL overrides the
-// model's name.
+// LiveModel returns the model configured in the environment, or skips the test if no model is configured. The first of these
+// environment variables that is set determines the provider: OPENAI_API_KEY or OPENAI_BASE_URL means OpenAI or a server that
+// implements OpenAI's protocol, ANTHROPIC_API_KEY means Anthropic, and GEMINI_API_KEY means Google. A provider without a name in
+// names is skipped. STONE_TEST_MODEL, if set, replaces all names.
 func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	t.Helper()
 	m, missing := offered(names)
@@ -27,7 +27,7 @@ func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	return m
 }
 
-// offered returns the configured model. If there is none, missing says what must be set.
+// offered returns the configured model. If no model is configured, missing says which environment variables to set.
 func offered(names ModelNames) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
 	names.OpenAI, names.Anthropic, names.Gemini = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic), cmp.Or(name, names.Gemini)

@@ -15,8 +15,9 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel makes a model that
-// returns the answers in order. A model over HTTP can call a server that plays them back, such as script.New(answers...).
+// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel must return a model that
+// gives the answers in order. For a model that is called over HTTP, start a server that returns the answers, such as
+// script.New(answers...).
 func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	t.Run("Replies", func(t *testing.T) { modelReplies(t, newModel) })
 	t.Run("Conversation", func(t *testing.T) { modelConversation(t, newModel) })
@@ -51,8 +52,7 @@ func request() *llm.Request {
 	}
 }
 
-// stream ranges over one answer, and checks that its deltas agree with each other and with
-// the reply.
+// stream requests one answer and checks that its deltas agree with each other and with the reply.
 func stream(t *testing.T, ctx context.Context, m llm.Model, req *llm.Request) (*llm.Reply, error) {
 	t.Helper()
 	var f fold
@@ -269,7 +269,8 @@ func modelProviderError(t *testing.T, newModel func(t *testing.T, answers ...scr
 	}
 }
 
-// modelBreak stops at every delta. A Model that continues to yield after that makes the range statement panic.
+// modelBreak checks that the model stops yielding when the caller breaks out of the loop, after each possible delta. If the model
+// continues to yield, the range statement panics.
 func modelBreak(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	answer := script.Answer{Reply: llm.Reply{Reasoning: "hm", Text: "Some words.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}}
 	const most = 20

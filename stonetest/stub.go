@@ -13,17 +13,17 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// A Handler is the function of a tool.
+// A Handler is the function that a tool calls.
 type Handler = func(ctx context.Context, input json.RawMessage) (agent.Result, error)
 
-// Answer returns a handler that always returns the same text, with "stub": true in the meta.
+// Answer returns a handler whose result is always text. The result's Meta contains "stub": true.
 func Answer(text string) Handler {
 	return func(context.Context, json.RawMessage) (agent.Result, error) {
 		return agent.Result{Text: text, Meta: map[string]any{"stub": true}}, nil
 	}
 }
 
-// Func returns a handler that calls a function with the tool's decoded input. If it returns an error, the model reads the error
+// Func returns a handler that decodes the tool's input and calls fn with it. If fn returns an error, the model receives the error
 // instead of the text.
 func Func[In any](fn func(In) (string, error)) Handler {
 	return func(_ context.Context, input json.RawMessage) (agent.Result, error) {
@@ -36,12 +36,12 @@ func Func[In any](fn func(In) (string, error)) Handler {
 	}
 }
 
-// Stub returns a copy of p with another handler for a tool; p is not changed. The model is offered the same tools. If the tool
-// already has a stub, the new handler replaces it.
+// Stub returns a copy of p in which handler replaces the handler of the named tool. The model is offered the same tools as
+// before. If the tool already has a stub, the new handler replaces it.
 //
-// Name is the name of the tool, preceded by as many enclosing ashlars as are needed to make it unique: "read_file",
-// "fix/read_file", "repair/fix/read_file". A tool that is used in several places is one tool, and is stubbed in all of them. The
-// test fails at once if no tool, or more than one tool, has the name.
+// The argument name is the name of the tool, preceded by the names of as many enclosing ashlars as are needed to make it unique:
+// "read_file", "fix/read_file" or "repair/fix/read_file". If the same tool is used in several places, it is replaced in all of
+// them. The test fails at once if no tool or several tools have the name.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -69,13 +69,13 @@ func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 	}), nil
 }
 
-// A place is the place of a tool in a pipeline.
+// A place is a position of a tool in a pipeline.
 type place struct {
-	path string // including the name of the tool
+	path string // the path of the tool, ending with its name
 	tool *agent.Tool
 }
 
-// find returns the tool with the name. It is an error if there is no such tool, or more than one.
+// find returns the tool with the given name, or an error if no tool or several tools have it.
 func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	all := places(p, "")
 	var tool *agent.Tool
@@ -105,7 +105,7 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// places returns the places of tools in a pipeline, as far as they are known before a run.
+// places returns the positions of all tools of a pipeline that are known before a run.
 func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place
@@ -121,12 +121,13 @@ func places(a stone.Ashlar, above string) []place {
 	return out
 }
 
-// rebuild returns p with edited middlewares in all agents.
+// rebuild returns a copy of p in which edit has changed the middlewares of every agent.
 func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) stone.Ashlar {
 	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
-// middlewares returns the middlewares of an agent, but not those of its judges. It returns false if a is not an agent.
+// middlewares returns the middlewares of the agent a, without the middlewares of its judges, and true. If a is not an agent, it
+// returns nil and false.
 func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	asked := false
 	_, ok = agent.Rebuild(a, func(list []agent.Middleware) []agent.Middleware {
@@ -186,7 +187,7 @@ func (h *Harness) knowStub(path, tool string) {
 	h.stubbed[stubKey{path, tool}] = true
 }
 
-// checkStrict fails the test for every call in the last run of a tool without a stub.
+// checkStrict fails the test for every call of a tool without a stub in the last run.
 func (h *Harness) checkStrict() {
 	h.t.Helper()
 	h.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// The answers to a question that Ask puts.
+// The answers that Ask accepts.
 const (
 	yes    = "yes"
 	no     = "no"
@@ -26,16 +26,17 @@ const (
 	never  = "never"
 )
 
-// Ask asks a person through the run's frontend. The question shows the call's arguments, or the changes that the call would make.
-// It is named after the agent and the tool, as in "fix/write_file". The answers are:
+// Ask asks a person through the run's frontend. The question shows the changes that the call would make or, if the tool has no
+// preview, the call's arguments. Its name consists of the agent and the tool, as in "fix/write_file". The answers are:
 //
 //   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
 //   - always and never also answer all later calls of the tool by this agent in the run, in all its lanes and rounds, and after
-//     the run is resumed. In a chat, they apply to all turns, because the journal shares them; see journal.Options.Session.
+//     the run is resumed. In a chat, they apply to all turns, because the journal keeps them for the session; see
+//     journal.Options.Session.
 //
-// A cancelled question counts as a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed
-// run continues with this call and does not call the model again. If the call's changes are different by then, for example
-// because the file has changed, the person is asked again. Without a frontend, the agent fails with kind "no-frontend".
+// Canceling the question means no. If the run has a journal, the process may end before the answer arrives; the resumed run
+// continues with this call and does not call the model again. If the preview differs by then, for example because the file has
+// changed, the person is asked again. Without a frontend, the agent fails with kind "no-frontend".
 var Ask = Approver{Approve: askPerson, Asks: true}
 
 func askPerson(ctx context.Context, c Call) (Decision, error) {
@@ -73,13 +74,13 @@ func askPerson(ctx context.Context, c Call) (Decision, error) {
 	return Decision{}, nil
 }
 
-// asker returns the name of the agent whose call runs with ctx.
+// asker returns the name of the agent whose tool call has the context ctx.
 func asker(ctx context.Context) string {
 	path := stone.In(ctx).Path()
 	return cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 }
 
-// said formats a text from the conversation as lines of a question.
+// said returns the text indented below a line that names its author, or "" if the text is blank.
 func said(by, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -87,8 +88,8 @@ func said(by, text string) string {
 	return by + ":\n" + indented(text) + "\n"
 }
 
-// shown returns the preview or the arguments of the call for a person. Arguments are never cut, because an answer approves all of
-// them; they follow a cut preview.
+// shown returns the text of the call that a person has to approve: its preview or, without one, its arguments. If the preview is
+// cut, the arguments follow it. Arguments are never cut, because the answer approves all of them.
 func (c Call) shown(ctx context.Context) (string, error) {
 	shown, err := c.Preview(ctx)
 	if err != nil || c.preview == nil || len(shown) <= maxPreview {
@@ -113,7 +114,7 @@ func arguments(input json.RawMessage) string {
 	return b.String()
 }
 
-// quoted returns a name in a form that cannot be mistaken for anything else.
+// quoted returns name, quoted unless it is a plain name.
 func quoted(name string) string {
 	if validName.MatchString(name) {
 		return name
@@ -121,7 +122,7 @@ func quoted(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// argument returns the lines of a text indented, and any other value as JSON.
+// argument returns the value of an argument for display: a string as indented lines, any other value as JSON.
 func argument(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
@@ -144,11 +145,11 @@ func indented(text string) string {
 // The maximum lengths of the texts that are shown beside the arguments, in bytes.
 const (
 	maxPreview = 16 << 10
-	maxContext = 2 << 10 // for each of the user's request and the model's text
+	maxContext = 2 << 10 // applies to the user's request and, separately, to the model's text
 )
 
-// cut shortens a text for a person. A digest identifies the omitted part, so an answer does not apply to a call that differs only
-// in that part.
+// cut returns the text or, if it is longer than most bytes, its beginning and a note with the digest of the whole text. Because
+// of the digest, an answer does not apply to another call that differs only in the omitted part.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Client makes a tool that the run's client executes, such as a page of a user interface. A call is a question whose answer is
-// the call's result (see [ask.Call.Client]), so a run with a journal can wait for the result. For name, description and I, see
-// [Func].
+// Client returns a tool that is executed by the run's client, such as a web page. Each call asks a question whose answer is the
+// result of the call (see [ask.Call.Client]), so a run with a journal can wait for the result. The parameters name, description
+// and I are the same as in [Func].
 func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	m := Func(name, description, func(context.Context, I) (string, error) { return "", nil }, append([]Option{Effects()}, opts...)...)
 	if m.Tool.Err == nil {
@@ -25,7 +25,7 @@ func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	return m
 }
 
-// byClient makes the run's client execute the calls of a tool.
+// byClient changes t so that the run's client executes its calls.
 func byClient(t *agent.Tool) {
 	name := t.Name
 	t.Asks, t.Parallel, t.Client = true, true, true
@@ -46,10 +46,10 @@ func byClient(t *agent.Tool) {
 
 func free(context.Context) budget.Bound { return budget.Bound{} }
 
-// ClientTools offers the tools of the nearest node of type t. The run's client executes them, as with [Client]. If there is no
-// such node, no tools are offered. A tool is left out if the agent already has a tool with that name.
+// ClientTools offers the tools listed in the nearest node of type t. The run's client executes them, as with [Client]. If there
+// is no node of type t, no tools are offered. A listed tool is omitted if the agent already has a tool with the same name.
 //
-// A client chooses the names and descriptions, and thus part of the prompt.
+// The client chooses the names and descriptions of these tools, so it controls a part of the prompt.
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
 	offered := dag.Maybe(t)
 	return agent.Middleware{

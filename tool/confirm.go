@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// approvalNeeded is the reason in the recommendation of a call that was not approved.
+// approvalNeeded is the reason given in the recommendation when a call was not approved.
 const approvalNeeded = "approval-needed"
 
 // A Call is a tool call that needs approval.
@@ -19,8 +19,8 @@ type Call struct {
 	preview func(context.Context, json.RawMessage) (string, error)
 }
 
-// Preview describes the call to a person: the changes that it would make, such as a file's diff, or else its arguments. An error
-// means that the call would fail.
+// Preview returns a description of the call for a person: the changes that the call would make, such as a diff, or, if the tool
+// has no preview, the call's arguments. An error means that the call would fail.
 func (c Call) Preview(ctx context.Context) (string, error) {
 	if c.preview == nil {
 		return arguments(c.Input), nil
@@ -28,15 +28,16 @@ func (c Call) Preview(ctx context.Context) (string, error) {
 	return c.preview(ctx, c.Input)
 }
 
-// A Decision is the decision on a call. The zero Decision refuses it.
+// A Decision says whether a call may run. The zero Decision refuses the call.
 type Decision struct {
 	Allowed bool
-	Reason  string // the reason for a refusal, for the model; may be empty
+	Reason  string // the reason for a refusal, which the model receives; may be empty
 }
 
 // An Approver decides whether calls may run. The zero Approver allows none.
 type Approver struct {
-	// Approve decides on a call. It may block, but must return when the context is done. If it returns an error, the call fails.
+	// Approve decides whether a call may run. It may block, but must return when the context is done. If it returns an error, the
+	// call fails with this error.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 	// Asks means that Approve may ask a person, as [Ask] does. Set it if Approve calls Ask.Approve: programs can then find the
 	// questions, and Validate warns if no one can answer them.
@@ -46,8 +47,9 @@ type Approver struct {
 // Always allows every call.
 var Always = Approver{Approve: func(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }}
 
-// Confirm runs the tool of m only if the approver allows the call. Otherwise the model is told, and the call recommends another
-// turn, with the reason "approval-needed". The tool's timeout does not include the approval.
+// Confirm returns a middleware that offers the tool of m, but runs a call only if the approver allows it. If it refuses, the
+// model receives the refusal and its reason, and the call recommends another turn with the reason "approval-needed". The tool's
+// timeout starts after the approval.
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 func Confirm(m agent.Middleware, by Approver) agent.Middleware {

@@ -9,23 +9,24 @@
 //		func(ctx context.Context, in lookup) (string, error) { … },
 //		tool.Parallel(), tool.Effects("net"))
 //
-// A tool is a middleware: add it to an agent's Use list. An agent cannot call tools that are not in this list. The model sees
-// only the schema of the input type, so describe the fields.
+// A tool is a middleware. Add it to an agent's Use list: an agent can call only the tools in this list. All that the model knows
+// about the input is the schema of its type, so describe the fields.
 //
 // # Results for the model
 //
-// The model receives a string as text, and any other output as JSON. A function can also return an [agent.Result]. An
-// [llm.Media], even within a struct or list, is shown to the model, or the model is told that its provider does not support it.
+// The model receives a string as text and any other output as JSON. A function can also return an [agent.Result]. The model sees
+// an [llm.Media] in the output, even within a struct or list; if its provider does not support the media type, the model is told
+// so.
 //
-// Input that does not fit the schema never reaches the function: the call returns an [InputError] with all problems. An error of
-// the function is returned unchanged. The model receives either error and can call the tool again, so errors should explain how
-// to fix the call.
+// If the input does not fit the schema, the function is not called, and the call returns an [InputError] that lists all problems.
+// If the function returns an error, the call returns it unchanged. In both cases, the model receives the error and can call the
+// tool again, so an error should explain how to fix the call.
 //
 // # Bounds
 //
-// [Timeout] limits the duration of a call: it cancels the call's context, and the agent waits for the function to return. The
-// model is told and can call the tool again. [MaxResult] limits the part of a result that the model receives; the agent keeps the
-// rest, which the model can read with the tool read_result. See package agent.
+// [Timeout] limits the duration of a call: when the time is over, the call's context is canceled, and the agent waits for the
+// function to return. The model is told about the timeout and can call the tool again. [MaxResult] limits the part of a result
+// that the model receives; the agent keeps the rest, which the model can read with the tool read_result. See package agent.
 //
 // # Paths
 //
@@ -35,17 +36,18 @@
 //
 // # Approval by a person
 //
-// [Confirm] asks for approval before each call of a tool. With [Ask], a person decides, even if the process ends before the
-// answer arrives. Any other [Approver] can decide on its own. The zero Approver always refuses:
+// [Confirm] asks an [Approver] before each call of a tool. The approver [Ask] asks a person; if the process ends before the
+// answer arrives, the resumed run continues to wait. Other approvers can decide in code. The zero Approver refuses every call.
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 //
 // # Construction
 //
-// This package never panics. An invalid tool has an Err, which Validate reports and every call returns.
+// The functions of this package do not panic if their arguments are invalid. Instead, the tool has an Err, which Validate reports
+// and every call returns.
 //
 // Packages tool/fs and tool/shell provide tools for files and commands.
 //
-// [Func] accepts an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows
-// every call.
+// [Func] accepts options, such as [Effects] or [Timeout], that set the properties of the tool. [Always] is an Approver that
+// allows every call.
 package tool

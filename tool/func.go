@@ -19,13 +19,13 @@ import (
 // An Option sets a property of a tool.
 type Option func(*agent.Tool)
 
-// Parallel permits calls to run at the same time as other parallel calls of the same turn.
+// Parallel lets calls of the tool run concurrently with other calls of the same turn whose tools are also parallel.
 func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares the tool's effects on the world, such as "fs/write" or "net". Without arguments, the tool
-// has no effects. A tool without this option may have any effect.
+// Effects declares the tool's effects, such as "fs/write" or "net". Effects() declares that the tool has none. A tool without
+// this option is assumed to have any effect.
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) {
 		if t.Effects == nil {
@@ -35,19 +35,19 @@ func Effects(effects ...string) Option {
 	}
 }
 
-// Timeout cancels the context of each call after d. The model is told.
+// Timeout cancels the context of each call after d. The model is told about the timeout.
 func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text, of which
-// the model can read the rest with read_result; see package agent. A negative number means unlimited.
+// MaxResult limits the part of a result's text that the model receives to n bytes; the default is 64 KiB, and a negative n means
+// unlimited. The agent keeps longer texts, and the model can read the rest with the tool read_result; see package agent.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
-// Preview shows a person who has to approve a call the text that fn returns in place of the arguments, such as the changes that
-// the call would make. If fn returns an error, the call fails.
+// Preview sets the text that is shown to a person who has to approve a call: the result of fn, for example a diff, instead of the
+// arguments. If fn returns an error, the call fails.
 func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	return func(t *agent.Tool) {
 		name := t.Name
@@ -61,11 +61,11 @@ func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	}
 }
 
-// Func makes a tool from a function. Name must consist of 1 to 64 ASCII letters, digits, "_" and "-", which every provider
-// accepts. The description tells the model when to use the tool. I must be a struct or a map with string keys; the model may use
-// only properties that the schema names.
+// Func returns a tool that calls fn. The name must consist of 1 to 64 ASCII letters, digits, "_" and "-", because all providers
+// accept these. The description tells the model when to use the tool. I must be a struct or a map with string keys. Properties
+// that are not in the schema of I are an error in the input.
 //
-// The function may be called from several goroutines at once if the option Parallel is given or several agents use the tool.
+// With the option Parallel, or if several agents use the tool, fn may be called from several goroutines at once.
 func Func[I, O any](name, description string, fn func(context.Context, I) (O, error), opts ...Option) agent.Middleware {
 	input, err := inputSchema(reflect.TypeFor[I]())
 	switch {
@@ -99,7 +99,7 @@ func Func[I, O any](name, description string, fn func(context.Context, I) (O, er
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// broken returns an invalid tool, every call of which returns err.
+// broken returns an invalid tool. All its calls return err.
 func broken(name string, err error) agent.Middleware {
 	return agent.Use(agent.Tool{
 		Tool: llm.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)},
@@ -108,8 +108,8 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t, which must be an object, as providers require. The schema is closed, so that the model is
-// told about unknown names.
+// inputSchema returns the schema of t, or an error if the schema does not describe an object, as providers require. The schema
+// forbids unknown properties, so that the model is told about misspelled names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)
 	if err != nil {
@@ -124,7 +124,7 @@ func inputSchema(t reflect.Type) (*schema.Schema, error) {
 // An InputError reports why a call's input was rejected. Its text is for the model that made the call.
 type InputError struct {
 	Tool     string
-	Problems []string // never empty; each names the place and the expected and actual value
+	Problems []string // never empty; each states the place, the expected value and the actual value
 }
 
 // Error returns all problems in one line.

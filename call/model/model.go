@@ -104,7 +104,7 @@ func modeOf(m llm.Model) string {
 func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	c = c.revised(req)
 	if req.Turn != nil {
-		return c.turn(req), nil
+		return c.turn(req, want), nil
 	}
 	asked, about := *req, []llm.Message(nil)
 	asked.Context, about = want.refused(req.Context)
@@ -138,7 +138,8 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) budget.Bound {
 	request, times := &llm.Request{Model: c.Name, MaxTokens: c.MaxTokens, Params: c.Params}, 2
 	if req.Turn != nil {
-		request, times = c.turn(req), 1
+		want, _ := c.wanted(req, m)
+		request, times = c.turn(req, want), 1
 	} else if slices.Contains(m.CanProduce, call.Plan) && req.Requires.Reply != call.Value {
 		times = 3
 	}
@@ -273,9 +274,12 @@ func failure(ctx context.Context, err error) error {
 }
 
 // turn builds the request for a turn of a conversation: the capability's prompts precede the system text, and the call's context
-// and constraints follow the messages.
-func (c Config) turn(req *call.Request) *llm.Request {
+// and constraints follow the messages. If the conversation does not set a response format, it comes from the out-schema.
+func (c Config) turn(req *call.Request, want wanted) *llm.Request {
 	turn := *req.Turn
+	if turn.ResponseFormat == nil && want.form != nil {
+		turn.ResponseFormat = want.form.Format()
+	}
 	turn.Model = cmp.Or(c.Name, turn.Model)
 	turn.System = strings.TrimSpace(c.system(req.Intent, wanted{}) + "\n\n" + turn.System)
 	turn.Params = turn.Params.Or(c.Params)

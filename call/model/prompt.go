@@ -35,9 +35,6 @@ var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 // capability's schema.
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	w := wanted{may: slices.Contains(m.CanProduce, call.Plan), form: structured.Of("", nil)}
-	if req.Turn != nil {
-		return w, nil
-	}
 	if req.Requires.Reply == call.Plan {
 		w.plan, w.guide = true, req.Guide
 		return w, nil
@@ -48,7 +45,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 		s, _ = c.Schema(name)
 	}
 	switch {
-	case s == nil && texts[name], s != nil && isText(s):
+	case s == nil && (texts[name] || req.Turn != nil), s != nil && isText(s), s != nil && req.Turn != nil && structured.SaysText(s):
 		return w, nil
 	case s == nil:
 		return wanted{}, &call.Error{Type: reasons.InvokeFailed, Where: "out-schema",
@@ -62,9 +59,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 
 // isText reports whether the schema describes plain text.
 func isText(s *schema.Schema) bool {
-	properties := s.Properties()
-	return len(properties) > 0 && s.Validate(context.Background(), []byte(`{"text":"a"}`)) == nil &&
-		!slices.ContainsFunc(properties, func(name string) bool { return name != "text" && name != "content" })
+	return structured.SaysText(s) && !slices.ContainsFunc(s.Properties(), func(name string) bool { return name != "text" && name != "content" })
 }
 
 // planned is the text before the guide for writing a plan.

@@ -3,6 +3,7 @@ package model_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/stonetest"
 )
 
@@ -208,5 +210,99 @@ func TestTurnOfOtherCapabilities(t *testing.T) {
 	reply, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("hi")}})
 	if err != nil || reply.Text != "You said: hi" {
 		t.Errorf("%q, %v: want the answer that passes the gate", reply.Text, err)
+	}
+}
+
+const billing = `{"area":"billing","sure":true}`
+
+// outs are the out-schemas of turns.
+var outs = map[string]*schema.Schema{
+	"sorted": must(schema.Parse([]byte(`{"type":"object","required":["area","sure"],"properties":{"area":{"type":"string"},"sure":{"type":"boolean"}}}`))),
+	"letter": must(schema.Parse([]byte(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"},"to":{"type":"string"}}}`))),
+	"list":   must(schema.Parse([]byte(`{"type":"array","items":{"type":"string"}}`))),
+}
+
+// If an intent has an out-schema, the answer of a turn is JSON that fits it, which checks see.
+func TestTurnWithOutSchema(t *testing.T) {
+	program := func(out string) call.Capability {
+		return call.Func(call.Metadata{ID: "go/a"}, func(context.Context, call.JSON) (call.JSON, error) { return call.JSON(out), nil })
+	}
+	says := func(a ...script.Answer) call.Capability {
+		return model.New(call.Metadata{ID: "model/a"}, model.Config{Model: script.New(a...)})
+	}
+	tools := []llm.Tool{{Name: "now", Schema: json.RawMessage(`{"type":"object"}`)}}
+	for _, c := range []struct {
+		name, out string
+		cap       call.Capability
+		want      string
+	}{
+		{"JSON", "sorted", says(script.Text(billing)), billing},
+		{"fenced JSON", "sorted", says(script.Text("```json\n" + billing + "\n```")), billing},
+		{"text", "sorted", says(script.Text("billing")), `the answer is not JSON, but "billing"`},
+		{"other JSON", "sorted", says(script.Text(`{"area":"billing"}`)), `property "sure" is required, but missing`},
+		{"a check", "sorted", says(script.Text(`{"area":"sales","sure":true}`)), "the area is not billing"},
+		{"a refusal", "sorted", says(script.Answer{Reply: llm.Reply{Refusal: "No."}}), "the model refused: No."},
+		{"a tool call", "sorted", says(script.Call("now", `{}`)), "now"},
+		{"a tool call before a text", "res/text", says(script.Call("now", `{}`)), "now"},
+		{"a wrapped list", "list", says(script.Text(`{"value":["a"]}`)), `["a"]`},
+		{"a text", "res/text", says(script.Text("Dear Ada")), "Dear Ada"},
+		{"an object with a text", "letter", says(script.Text("Dear Ada")), "Dear Ada"},
+		{"a program's object", "sorted", program(billing), billing},
+		{"a program's text", "sorted", program(`{"text":"{\"area\":\"billing\",\"sure\":true}"}`), billing},
+		{"a program's content", "res/text", program(`{"content":"Dear Ada"}`), "Dear Ada"},
+		{"a program's other object", "sorted", program(`{"area":"billing"}`), `property "sure" is required, but missing`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			app := applicator(c.cap)
+			app.Schemas = outs
+			app.Intents = map[string]call.Intent{"letter/sort": {Out: c.out}}
+			app.Checks = map[string]call.Check{"billing": func(_ context.Context, s call.Subject) error {
+				if strings.HasPrefix(string(s.Out), `{"area":`) && !strings.HasPrefix(string(s.Out), `{"area":"billing"`) {
+					return errors.New("the area is not billing")
+				}
+				return nil
+			}}
+			m := call.Model(app, call.Spec{Intent: "letter/sort", Done: call.Done{Must: []string{"billing", "response-format"}}})
+			reply, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("about an invoice")}, Tools: tools})
+			got := fmt.Sprint(err)
+			if err == nil {
+				if got = reply.Text; len(reply.ToolCalls) > 0 {
+					got = reply.ToolCalls[0].Name
+				}
+			}
+			if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A model is told the out-schema of the intent or of the capability, unless the conversation has its own format.
+func TestTurnTellsOutSchema(t *testing.T) {
+	sorted := string(outs["sorted"].Ordered())
+	for _, c := range []struct {
+		intent, cap string
+		own         *llm.Format
+		want        string
+	}{
+		{"sorted", "", nil, sorted},
+		{"", "sorted", nil, sorted},
+		{"sorted", "", &llm.Format{Name: "own", Schema: json.RawMessage(`{"type":"object"}`)}, `{"type":"object"}`},
+		{"letter", "res/text", nil, ""},
+		{"", "", nil, ""},
+	} {
+		m := script.New(script.Text(billing))
+		find := (&call.Applicator{Schemas: outs}).Schema
+		app := applicator(model.New(call.Metadata{ID: "model/a", Out: c.cap}, model.Config{Model: m, Schema: find}))
+		app.Schemas = outs
+		app.Intents = map[string]call.Intent{"letter/sort": {Out: c.intent}}
+		_, err := llm.Collect(t.Context(), call.Model(app, call.Spec{Intent: "letter/sort"}), &llm.Request{Messages: []llm.Message{llm.User("hi")}, ResponseFormat: c.own})
+		got := ""
+		if f := m.Requests()[0].ResponseFormat; f != nil {
+			got = string(f.Schema)
+		}
+		if err != nil || got != c.want {
+			t.Errorf("intent %q, capability %q: the model is told %s, want %s (%v)", c.intent, c.cap, got, c.want, err)
+		}
 	}
 }

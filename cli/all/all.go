@@ -32,7 +32,8 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// Parts returns every part. Each extra (a package below x that is a part) has one entry and one import in this file.
+// Parts returns all parts of Stone, to be passed to cli.Main. Each extra (a package below x that is a part) has one entry and one
+// import in this file.
 func Parts() []cli.Part {
 	return []cli.Part{
 		serve.Part, postgres.Part,

@@ -4,8 +4,8 @@
 //
 //	review/loop[2]/vote[17]/draft@2~3
 //
-// identifies one visit to one ashlar. It consists of segments separated by slashes. A segment is the name of an ashlar or a step,
-// followed by marks that distinguish its visits:
+// identifies one execution of an ashlar, called a visit. It consists of segments separated by slashes. A segment is the name of
+// an ashlar or a step, followed by marks that distinguish its visits:
 //
 //	#2 the second child with this name
 //	@2 the second visit to a child that a body runs, or to a step
@@ -25,7 +25,7 @@ import (
 
 const marks = "/[]#@~%"
 
-// Escape returns a name as it is written in an address.
+// Escape returns name in the form in which addresses contain it.
 func Escape(name string) string {
 	if !strings.ContainsAny(name, marks) {
 		return name
@@ -33,7 +33,7 @@ func Escape(name string) string {
 	return string(AppendName(nil, name))
 }
 
-// AppendName appends a name to b as it is written in an address.
+// AppendName appends Escape(name) to b.
 func AppendName(b []byte, name string) []byte {
 	if !strings.ContainsAny(name, marks) {
 		return append(b, name...)
@@ -49,7 +49,7 @@ func AppendName(b []byte, name string) []byte {
 	return b
 }
 
-// Unescape reverses Escape. A % that Escape cannot have written is left unchanged.
+// Unescape returns the name from which Escape made s. A % that Escape cannot have written is left unchanged.
 func Unescape(name string) string {
 	if strings.IndexByte(name, '%') < 0 {
 		return name
@@ -68,7 +68,8 @@ func Unescape(name string) string {
 	return string(b)
 }
 
-// Child returns the address of a child below path. Occurrence distinguishes children with the same name, and counts from 1.
+// Child returns the address of the child with the given name below path. Occurrence, counted from 1, distinguishes children with
+// the same name.
 func Child(path, name string, occurrence int) string {
 	path += "/" + Escape(name)
 	if occurrence > 1 {
@@ -80,13 +81,13 @@ func Child(path, name string, occurrence int) string {
 // Segments returns the escaped segments of an address.
 func Segments(path string) iter.Seq[string] { return strings.SplitSeq(path, "/") }
 
-// Parent returns the address without its last segment, or "" if it has only one.
+// Parent returns the address without its last segment, or "" if the address has only one segment.
 func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Last returns the last segment of an address.
 func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Within reports whether path is inside outer, as a step, round, lane, branch or attempt of outer. An address is not within
+// Within reports whether path is the address of a step, round, lane, branch or attempt inside outer. An address is not within
 // itself.
 func Within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
@@ -113,7 +114,8 @@ func Place(path string) string {
 	return string(b)
 }
 
-// Before reports whether the first difference between a and b is the number of a round or a lane, and this number is lower in a.
+// Before reports whether a precedes b: the first difference between the addresses is the number of a round or a lane, and the
+// number in a is lower.
 func Before(a, b string) bool {
 	for a != "" && b != "" {
 		var x, y string
@@ -139,13 +141,13 @@ func Before(a, b string) bool {
 // A Segment is a parsed segment of an address.
 type Segment struct {
 	Name       string // name of the ashlar or step
-	Occurrence int    // number among the children with the same name, from 1
+	Occurrence int    // number of the child among the children with the same name, counted from 1
 	Marks      []Mark // the marks, in the order in which they are written
 
 	written string // the escaped name
 }
 
-// A Mark distinguishes visits to the same place.
+// A Mark is the part of a segment that distinguishes visits to the same place.
 type Mark struct {
 	Kind   Kind
 	Text   string // number of a round, lane, visit or attempt, or JSON of a branch
@@ -162,7 +164,7 @@ const (
 	Attempt Kind = '~'
 )
 
-// Parse parses a segment. Every text can be parsed: characters that do not begin a mark belong to the name or mark before them.
+// Parse parses a segment. It never fails: characters that do not begin a mark belong to the name or mark before them.
 func Parse(segment string) Segment {
 	end := strings.IndexAny(segment, "#[@~")
 	if end < 0 {
@@ -191,7 +193,8 @@ func Parse(segment string) Segment {
 	return s
 }
 
-// Number returns the number of the first Index, or -1 if there is no Index or it is a branch.
+// Number returns the number of the segment's first round or lane. It returns -1 if the segment has no mark of kind Index, or if
+// the first is a branch.
 func (s Segment) Number() int {
 	for _, m := range s.Marks {
 		if m.Kind == Index {

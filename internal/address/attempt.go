@@ -28,7 +28,7 @@ func Attempts(path string) (place string, numbers []int) {
 	return strings.Join(parts, "/"), numbers
 }
 
-// InAttempts is the inverse of Attempts.
+// InAttempts returns the path from which Attempts made the given path and numbers.
 func InAttempts(place string, numbers []int) string {
 	parts := strings.Split(place, "/")
 	for i, n := range numbers {
@@ -51,8 +51,8 @@ func ToolStep(turn, i int) string { return "tool-" + strconv.Itoa(turn) + "-" + 
 // attemptName matches the names that AttemptStep and RepairStep return for a capability whose ID contains slashes.
 var attemptName = regexp.MustCompile(`^[^/]*\|[^/]* [0-9]+( repair [0-9]+)?$`)
 
-// Readable returns an address, or part of an address, in a form for people: names are unescaped, and capabilities are written with
-// slashes. The result cannot be parsed.
+// Readable returns a human-readable form of an address or a part of an address: names are unescaped, and the IDs of capabilities
+// have their slashes. The result cannot be parsed.
 func Readable(path string) string {
 	if !strings.ContainsAny(path, "%|") {
 		return path

@@ -12,10 +12,11 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form requests an answer that matches a JSON Schema. A form without fields requests JSON text.
+// A Form describes an input form for an answer that matches a JSON Schema. A Form without fields has a single input for JSON
+// text.
 type Form struct {
 	Fields []Field
-	Schema string // schema in readable form; empty if any text is an answer
+	Schema string // human-readable schema; empty if any text is a valid answer
 }
 
 // A Field is a property of the answer, or the whole answer.
@@ -36,7 +37,7 @@ type Field struct {
 	strings bool // the choices are texts
 }
 
-// property is the part of a JSON Schema that forms support.
+// property holds the keywords of a JSON Schema that forms support.
 type property struct {
 	Type        any               `json:"type"`
 	Title       string            `json:"title"`
@@ -54,7 +55,7 @@ type property struct {
 	whole json.RawMessage
 }
 
-// UnmarshalJSON also keeps the JSON text itself.
+// UnmarshalJSON decodes a schema and also keeps its JSON text.
 func (p *property) UnmarshalJSON(data []byte) error {
 	type plain property
 	err := json.Unmarshal(data, (*plain)(p))
@@ -62,7 +63,7 @@ func (p *property) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Of returns the form for a schema, which may be empty.
+// Of returns the form for an answer that matches the given schema, which may be empty.
 func Of(schema json.RawMessage) Form {
 	if len(schema) == 0 {
 		return Form{}
@@ -172,7 +173,7 @@ func (f *Field) keep(p property, t string, names ...string) {
 	}
 }
 
-// kindOf returns the type of a schema, ignoring null, or "".
+// kindOf returns the only type that a schema allows besides null, or "" if it allows none or several.
 func kindOf(t any) string {
 	if all, ok := t.([]any); ok {
 		all = slices.DeleteFunc(slices.Clone(all), func(one any) bool { return one == "null" })
@@ -188,7 +189,8 @@ func kindOf(t any) string {
 // number matches a JSON number. A form's number is sent as typed, with all its digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON of a completed form, or "". The function get returns the content of the field with a name.
+// Response returns the answer in a completed form as JSON, or "" if the form is empty. The function get returns the content of
+// the field with the given name.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)

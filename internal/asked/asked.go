@@ -1,4 +1,4 @@
-// Package asked lets a call find out which request its capability has sent to a model.
+// Package asked tells a call which request its capability has sent to a model.
 package asked
 
 import (
@@ -12,13 +12,13 @@ import (
 
 type key struct{}
 
-// A Note records the first request that was sent.
+// A Note records the first request that a capability has sent to a model.
 type Note struct {
 	mu      sync.Mutex
 	request *llm.Request
 }
 
-// With returns a context in which Tell records requests in the returned Note.
+// With returns a copy of ctx and a new Note, in which Tell, called with that context, records a request.
 func With(ctx context.Context) (context.Context, *Note) {
 	n := new(Note)
 	return context.WithValue(ctx, key{}, n), n
@@ -46,7 +46,7 @@ func (n *Note) Sent() *llm.Request {
 	return n.request
 }
 
-// Before calls past.Ask for a model request. It leaves out the token limit, which depends on the remaining budget.
+// Before calls past.Ask with a model request without its token limit, which depends on the remaining budget.
 func Before(ctx context.Context, m llm.Model, request *llm.Request) error {
 	unbounded := *request
 	unbounded.MaxTokens = 0

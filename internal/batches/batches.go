@@ -14,10 +14,10 @@ import (
 // Question is the name of the question that a run asks while it is waiting for batches.
 const Question = "batch"
 
-// ErrNotLinked means that the part is not linked into the program.
+// ErrNotLinked is the error for a program that does not link package x/batch.
 var ErrNotLinked = errors.New("this program sends no batches: give cli.Main the part of package github.com/stonelayer/stone/x/batch, or set serve.Config.Batches to it")
 
-// A Sender sends the model requests of runs in batches.
+// A Sender provides the functions of package x/batch, which send the model requests of runs in batches.
 type Sender struct {
 	// Run runs a pipeline, or resumes its run. See batch.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config, Config) (stone.Result, error)
@@ -36,10 +36,10 @@ type Config struct {
 	Journal journal.Journal
 	NoWait  bool
 	Drain   <-chan struct{}
-	Say     func(progress string) // called when the progress changes; may be nil
+	Say     func(progress string) // called with the new progress when it changes; may be nil
 }
 
-// Made reports whether batches were created for a run, by this or another process.
+// Made reports whether any process has created batches for the given run.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	notes, ok := j.(owed.Store)
 	if !ok {

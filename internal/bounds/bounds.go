@@ -28,7 +28,7 @@ const (
 	Asked      = 10_000 // open questions of a run, and of a tenant that wants to start another run
 )
 
-// Least returns the stricter of two limits; nil means unlimited.
+// Least returns the lower of two limits, where nil means unlimited.
 func Least[N cmp.Ordered](a, b *N) *N {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -36,14 +36,15 @@ func Least[N cmp.Ordered](a, b *N) *N {
 	return a
 }
 
-// An Error reports a text that is too large. It names the limit and the size.
+// An Error reports that a text is too long. Its message contains the limit and the size.
 type Error struct{ text string }
 
 func (e *Error) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Cut shortens a text that is longer than n bytes to at most n bytes, without splitting a character, and appends "…".
+// Cut returns text unchanged if it is at most n bytes long. Otherwise, it returns the first n bytes, without a split character,
+// followed by "…".
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -54,7 +55,7 @@ func Cut(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// CheckLabels checks the number and size of the labels that a caller gives to a run.
+// CheckLabels returns an error if a caller gives a run too many labels, or labels that are too long.
 func CheckLabels(labels map[string]string) error { return checkLabels(labels, Labels) }
 
 func checkLabels(labels map[string]string, most int) error {
@@ -72,7 +73,7 @@ func checkLabels(labels map[string]string, most int) error {
 	return nil
 }
 
-// CheckName checks the length of a name or an ID. What describes what has the name, such as "the intent".
+// CheckName returns an error if a name or an ID is too long. What says whose name it is, such as "the intent".
 func CheckName(what, name string) error {
 	if n := len(name); n > Name {
 		return refuse("%s %.40q… has %d bytes: want at most %d", what, name, n, Name)
@@ -80,7 +81,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckID checks the length of a run ID.
+// CheckID returns an error if the ID of a run is too long.
 func CheckID(id string) error {
 	if n := len(id); n > ID {
 		return refuse("the run id %.40q… has %d bytes: want at most %d", id, n, ID)
@@ -88,7 +89,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// CheckRun checks the texts of a caller that a journal stores with a run.
+// CheckRun returns an error if any of the caller's texts that a journal stores with a run is too long.
 func CheckRun(pipeline string, labels map[string]string) error {
 	if err := CheckName("the pipeline", pipeline); err != nil {
 		return err
@@ -96,7 +97,7 @@ func CheckRun(pipeline string, labels map[string]string) error {
 	return checkLabels(labels, Labels+Own)
 }
 
-// CheckQuestion checks the size of a question, including its choices, schema and call.
+// CheckQuestion returns an error if a question, including its choices, schema and call, is too large.
 func CheckQuestion(path string, question any) error {
 	text, err := json.Marshal(question)
 	if err != nil {
@@ -108,7 +109,7 @@ func CheckQuestion(path string, question any) error {
 	return nil
 }
 
-// CheckAsked checks the number of open questions. Whose says what they belong to, such as "the run".
+// CheckAsked returns an error if there are too many open questions. Whose names their owner, such as "the run".
 func CheckAsked(whose string, n int) error {
 	if n >= Asked {
 		return refuse("%s has %d open questions: want fewer than %d: answer some of them, or cancel their runs", whose, n, Asked)
@@ -116,7 +117,7 @@ func CheckAsked(whose string, n int) error {
 	return nil
 }
 
-// CheckResponse checks the size of a response to a question.
+// CheckResponse returns an error if a response to a question is too long.
 func CheckResponse(response string) error {
 	if n := len(response); n > Response {
 		return refuse("the response has %d bytes: want at most %d", n, Response)
@@ -132,8 +133,8 @@ const (
 // labels are the fields that usually contain the name of an item, in order of preference.
 var labels = [...]string{"name", "title", "path", "id", "key"}
 
-// Label returns the name of a fan-out's item, given as JSON: the item itself if it is a string or a number, or a field that
-// usually contains a name. It is empty for other items.
+// Label returns a name for a fan-out's item, which is given as JSON: the item itself if it is a string or a number, or the value
+// of a field that usually contains a name. For any other item, it returns "".
 func Label(item []byte) (label string) {
 	if len(item) > maxLabelled {
 		return ""

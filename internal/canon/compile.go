@@ -28,13 +28,13 @@ type shape struct {
 	quoted      bool
 }
 
-// A compiler converts a type to nested functions.
+// A compiler turns a type into a function that appends values of the type, which calls the functions for the parts of the type.
 type compiler struct {
 	funcs map[shape]*appendFunc // points to nil while the function is being built
 	deep  bool
 }
 
-// compile returns the function for a shape. It builds each function only once.
+// compile returns the function that appends values of a shape. It builds each function only once.
 func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	if slot, ok := c.funcs[s]; ok {
 		if *slot != nil {

@@ -42,7 +42,7 @@ func copierOf(t reflect.Type) copyFunc {
 	return fn.(copyFunc)
 }
 
-// A copyCompiler converts a type to nested functions. A function is nil while it is being built.
+// A copyCompiler turns types into functions that copy values. Its entry for a type is nil while the function is being built.
 type copyCompiler map[reflect.Type]*copyFunc
 
 func (c copyCompiler) compile(t reflect.Type) copyFunc {
@@ -74,7 +74,8 @@ func hasOwnJSON(t reflect.Type) bool {
 
 func never(_, _ unsafe.Pointer, _ int) bool { return false }
 
-// onlyNil copies only a nil pointer or interface, which is written as null whatever methods its type has.
+// onlyNil copies only nil pointers and interfaces, which are written as null regardless of their types' methods. For any other
+// value, it returns false.
 func onlyNil(_, from unsafe.Pointer, _ int) bool { return *(*unsafe.Pointer)(from) == nil }
 
 func (c copyCompiler) build(t reflect.Type) copyFunc {

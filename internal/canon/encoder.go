@@ -10,7 +10,7 @@ import (
 // An Encoder writes values of one Go type as canonical JSON. It is safe for concurrent use.
 type Encoder struct {
 	append appendFunc
-	deep   bool // values may be nested without limit, so a walk is needed
+	deep   bool // whether values may be nested without limit, so that encoding needs a walk
 	flat   bool
 }
 
@@ -19,8 +19,8 @@ type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
 var encoders sync.Map // shape → *Encoder
 
-// For returns the encoder for a type. The encoder is compiled on the first call and cached. If a part of the type has no JSON
-// form, the error is an *Error that names that part.
+// For returns the Encoder for the type t. It is compiled on the first call for t and cached. If a part of t has no JSON form, the
+// error is an *Error that names the part.
 func For(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t})
 	if f != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Error reports which part of a value, a type or a JSON text has no canonical form, and
-// why.
+// An Error reports that a part of a value, a type or a JSON text has no canonical form.
 type Error struct {
 	// Path leads from the whole value to the part, such as items[3].price. It is empty for the whole value. Keys that are not
 	// identifiers are quoted, such as headers["content-type"]; [] means any element of a type. The middle of a very long path is
 	// omitted.
 	Path string
-	// Reason says in one line what is wrong and, if that helps, what to do.
+	// Reason says, on one line, what is wrong and, in some cases, what to do.
 	Reason string
 }
 
@@ -89,5 +88,5 @@ func isIdentifier(key string) bool {
 	return key != ""
 }
 
-// shorten limits the length of a value quoted in a message.
+// shorten returns text, cut to the maximum length of a value quoted in a message.
 func shorten(s string) string { return bounds.Cut(s, 60) }

@@ -83,7 +83,7 @@ func appendEntries(dst []byte, entries []entry, elem appendFunc, w *walk) ([]byt
 	return append(dst, '}'), nil
 }
 
-// listStringKeys lists the entries of the most common maps without reflection.
+// listStringKeys returns the entries of a map of one of the most common types, without reflection.
 func listStringKeys[V any](p unsafe.Pointer) ([]entry, *fault) {
 	m := *(*map[string]V)(p)
 	entries := make([]entry, 0, len(m))
@@ -117,7 +117,7 @@ func listEntries(t reflect.Type, name func(reflect.Value) (string, error)) func(
 	}
 }
 
-// keyFunc returns the function that converts keys of type t to text, or nil.
+// keyFunc returns a function that converts map keys of type t to text, or nil if JSON does not allow such keys.
 func keyFunc(t reflect.Type) func(reflect.Value) (string, error) {
 	switch {
 	case t.Kind() == reflect.String:

@@ -63,7 +63,7 @@ func receiverOf(t reflect.Type) func(p unsafe.Pointer) any {
 	}
 }
 
-// guard calls code from another package and converts a panic to an error.
+// guard calls a function of another package. If the function panics, guard returns the panic as an error.
 func guard[T any](call func() (T, error)) (v T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -25,7 +25,7 @@ type seer struct {
 	at   int
 }
 
-// peek returns the next byte, or 0 at the end.
+// peek returns the next byte without skipping it, or 0 at the end of the text.
 func (c *seer) peek() byte {
 	if c.at < len(c.text) {
 		return c.text[c.at]

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// A member contains what is needed to write one field.
+// A member describes how to write one field.
 type member struct {
 	key    string // `,"name":`
 	append appendFunc
@@ -98,7 +98,8 @@ func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	return p
 }
 
-// emptyFunc returns the test for the tag option "omitempty" on a type, or nil if values of the type are never empty.
+// emptyFunc returns the function that tests whether a value of a type is empty, for the tag option "omitempty". It returns nil if
+// values of the type are never empty.
 func emptyFunc(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:
@@ -122,8 +123,8 @@ type zeroer interface{ IsZero() bool }
 
 var zeroerType = reflect.TypeFor[zeroer]()
 
-// zeroFunc returns the test for the tag option "omitzero" on a type: its IsZero method, or otherwise a comparison with the zero
-// value.
+// zeroFunc returns the function that tests whether a value of a type is zero, for the tag option "omitzero". It calls the type's
+// IsZero method or, without one, compares with the zero value.
 func zeroFunc(t reflect.Type) func(unsafe.Pointer) (bool, error) {
 	if !t.Implements(zeroerType) && !reflect.PointerTo(t).Implements(zeroerType) {
 		zero := plainZeroFunc(t)
@@ -172,7 +173,7 @@ type field struct {
 	offset uintptr
 }
 
-// fieldsOf lists the members of a struct in canonical order.
+// fieldsOf returns the members of a struct's JSON object in canonical order.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	for _, of := range fields.Of(t) {

@@ -49,7 +49,7 @@ func (w *walk) enter() *fault {
 	return nil
 }
 
-// follow enters a pointer, slice or map. The caller leaves it with back.
+// follow enters a pointer, slice or map. The caller leaves it by calling back.
 func (w *walk) follow(v visit) *fault {
 	if w.hops++; w.hops <= freeHops {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Of returns the runs that q selects as cases. Grant lists the effects that the cases may repeat.
+// An Of returns the runs that q selects, as cases of an evaluation. Grant lists the effects that the cases may have when they are
+// run again.
 type Of func(j journal.Journal, q journal.Query, grant []string) past.Runs
 
 // Part makes an Of usable as a part of a program; see cli.Part.

@@ -17,16 +17,16 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// Commands contains functions that create the commands of a part, by path in the table. Each call creates a new Command, because a
-// process may run several command lines.
+// Commands maps the paths of a part's commands in the table to functions that create the commands. Each call creates a new
+// Command, because a process may run several command lines.
 type Commands map[string]func() Command
 
 // Part makes Commands usable as a part of a program; see cli.Part.
 func (Commands) Part() {}
 
-// A Command works on a PIPELINE: it builds another pipeline around that pipeline, performs it as a run, and prints the result.
-// Every such command has --quiet, --json, and the flags for the configuration, the budget, trust and the journal. A command that
-// reads recorded runs instead has --json and the flags that select runs.
+// A Command is a command that a part provides. It works on a PIPELINE: it builds another pipeline around that pipeline, runs it,
+// and prints the result. Every such command has --quiet, --json, and the flags for the configuration, the budget, trust and the
+// journal. A command that reads recorded runs instead has --json and the flags that select runs.
 type Command struct {
 	JSON string // describes the output of --json
 	// Runs says what a command that reads recorded runs does with them, such as "count", for the help of its flags. Such a command
@@ -36,17 +36,18 @@ type Command struct {
 	OnlyPlans bool // the PIPELINE must be a plan; programs with their own pipeline do not have the command
 	Wire      bool // has the flags that record requests, replay them, or send them in batches
 	Events    bool // has the flags --dag and --trace
-	// Flags adds the flags that determine the pipeline. They are recorded with the run, so that it can be resumed.
+	// Flags adds the flags that affect which pipeline is run. They are recorded with the run, so that it can be resumed.
 	Flags func(*pflag.FlagSet)
 	// Files adds the flags for files to write. It may be nil.
 	Files func(*pflag.FlagSet)
-	// Check checks the command line. It returns the slots of a plan that the command fills, or nil if it fills all open slots.
+	// Check returns an error if the command line is invalid. Otherwise, it returns the names of the plan's slots that the command
+	// fills, or nil if it fills all open slots.
 	Check func(args []string, set *pflag.FlagSet) (slots []string, err error)
 	// Run executes the command. All errors count as incorrect usage, except an [Exit] and errors returned by the Host.
 	Run func(context.Context, *Host) error
 }
 
-// An Exit ends the command with an exit code. If it contains no error, everything has already been printed.
+// An Exit is an error that ends the command with an exit code. If it contains no error, nothing more is printed.
 type Exit struct {
 	Code int
 	Err  error
@@ -54,7 +55,7 @@ type Exit struct {
 
 func (e *Exit) Error() string { return e.Err.Error() }
 
-// A Host is the program that runs a command.
+// A Host gives a command access to the program that runs it.
 type Host struct {
 	// For all commands. Complain prints a message to standard error. Print prints a result: text, or v with --json.
 	Complain func(format string, args ...any)
@@ -81,7 +82,7 @@ type Host struct {
 	Replay     string // file from which requests are answered
 	Quiet      bool
 	Progress   io.Writer // for a progress display
-	Live       bool      // whether Progress is a terminal
+	Live       bool      // whether Progress writes to a terminal
 
 	// Journal calls do with the journal that the command line selects. If the journal does not exist yet, the error matches
 	// fs.ErrNotExist.
@@ -96,7 +97,7 @@ type Host struct {
 // A Journal is a journal with the additional methods that commands need.
 type Journal interface {
 	stores.Store
-	// Named returns the run that a name selects: an ID, a prefix of an ID, or "last".
+	// Named returns the run that name selects. The name is an ID, a prefix of an ID, or "last".
 	Named(ctx context.Context, name string) (journal.RunInfo, error)
 }
 
@@ -105,7 +106,7 @@ type Task struct {
 	Pipeline stone.Ashlar
 	Name     string // name of the run in lists
 	Labels   map[string]string
-	Reuse    bool          // reuse results of all runs, unless the command line names a run
+	Reuse    bool          // reuse results of all recorded runs, unless the command line names a run
 	Watch    event.Watcher // shows the progress
 	// Print prints the result of a run that has one. Run is nil if the run is not recorded.
 	Print func(result stone.Result, run *Run) error

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Config specifies what to run and where to show it. Pipeline, In, Out and Show are required, and so is Read if Needs is not
+// Config tells a Screen what to run and where to show it. Pipeline, In, Out and Show are required, and so is Read if Needs is not
 // empty.
 type Config struct {
 	Pipeline stone.Ashlar
@@ -21,7 +21,8 @@ type Config struct {
 	By       string // name of the person who answers questions; see ask.Answer
 	// Run runs the pipeline. Nil means stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
-	// Needs lists the inputs that the user must type; it is empty if there are none. Read reads the typed text.
+	// Needs lists the inputs that the user must type before a run; it may be empty. Read converts the typed text to the input of
+	// the run.
 	Needs string
 	Read  func(typed string) (dag.DAG, error)
 	// Check returns the findings for the pipeline. Nil means stone.Validate.
@@ -35,11 +36,11 @@ type Config struct {
 	Now  func() time.Time // nil means time.Now
 }
 
-// ErrLeft means that the user left during a run.
+// ErrLeft is the error if the user leaves the screen during a run.
 var ErrLeft = errors.New("you left before the run ended: steps in progress are lost")
 
-// A Screen runs the pipeline and shows it until the user leaves. It returns the result and the error of the last run. The error is
-// ErrLeft if that run had not ended.
+// A Screen runs the pipeline and shows it until the user leaves. It returns the result and the error of the last run, or ErrLeft
+// if that run has not ended.
 type Screen func(context.Context, Config) (stone.Result, error)
 
 // Part makes a Screen usable as a part of a program; see cli.Part.

@@ -8,7 +8,8 @@ import (
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// Keys returns the sorted keys listed in the tables of a page, by the heading above each table. A key is code in the first column.
+// Keys returns the sorted keys listed in the tables of a page, by the heading above each table. The keys are the texts in code
+// font in the first column.
 func Keys(page string) map[string][]string {
 	keys := map[string][]string{}
 	heading := ""

@@ -1,4 +1,4 @@
-// Package edn reads and writes EDN, Clojure's data notation, in which plans and configurations are written:
+// Package edn reads and writes EDN, Clojure's data notation. Plans and configurations are written in EDN:
 //
 //	{:op :call, :intent :text/respond, :done {:must #{:non-empty}}}
 //

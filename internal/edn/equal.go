@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// fewItems is the maximum number of entries that are searched without an index.
+// fewItems is the maximum number of entries of a map or set that find searches without an index.
 const fewItems = 8
 
 // Equal reports whether two values are equal, regardless of their positions. See the package comment for the rules.
@@ -26,8 +26,8 @@ func (v Value) Equal(w Value) bool {
 
 func (v Value) isSequence() bool { return v.kind == KindList || v.kind == KindVector }
 
-// appendKey appends a string that is the same for two values exactly if they are equal. The items of sets and maps are sorted by
-// their texts.
+// appendKey appends a text that represents the value: two values have the same text exactly if they are equal. The items of sets
+// and maps are sorted by their texts.
 func (v Value) appendKey(dst []byte) []byte {
 	kind, num := v.kind, v.num
 	switch {
@@ -74,7 +74,8 @@ func stride(kind Kind) int {
 	return 0
 }
 
-// buildIndex prepares a map or set for find. If two keys are equal, it returns their positions; otherwise second is 0.
+// buildIndex builds the index that find uses for a large map or set. If two keys are equal, it returns their positions;
+// otherwise, second is 0.
 func (c *collection) buildIndex(kind Kind) (first, second int) {
 	step := stride(kind)
 	if c == nil {

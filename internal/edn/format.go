@@ -12,7 +12,7 @@ const (
 	mostIndent = 160
 )
 
-// Format returns the text of the value with line breaks, for people. A value that fits into 80 columns, or begins beyond column
+// Format returns human-readable text of the value, with line breaks. A value that fits into 80 columns, or begins beyond column
 // 160, is written on one line; otherwise each element or entry is written on a line of its own. The order is the same as in
 // [Value.String]. The text ends with a line break.
 func Format(v Value) []byte {

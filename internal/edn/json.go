@@ -61,7 +61,7 @@ func (r *jsonReader) value() (Value, error) {
 	return v, nil
 }
 
-// scalar reads a value that is neither an array nor an object.
+// scalar converts a JSON value that is neither an array nor an object.
 func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string) {
 	switch raw.Kind() {
 	case 'n':
@@ -79,7 +79,7 @@ func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string
 	return jsonNumber(r.text[start : start+len(raw)])
 }
 
-// jsonNumber converts a number to the kind that represents it exactly.
+// jsonNumber converts a JSON number to a value of the kind that represents it exactly.
 func jsonNumber(text string) (v Value, reason string) {
 	if !strings.ContainsAny(text, ".eE") {
 		return parseNumber(text)
@@ -131,7 +131,7 @@ func (r *jsonReader) collection(opening jsonv2.Kind) (Value, error) {
 	return v, nil
 }
 
-// fault converts an error from the decoder to an *Error.
+// fault returns an *Error for an error from the decoder.
 func (r *jsonReader) fault(err error) error {
 	if syntactic := (*jsonv2.SyntacticError)(nil); errors.As(err, &syntactic) {
 		offset := min(int(syntactic.ByteOffset), len(r.text))

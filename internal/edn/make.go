@@ -23,7 +23,7 @@ func Bool(b bool) Value {
 // Int returns an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
-// Float returns a float. Every NaN becomes the same NaN.
+// Float returns a Value of kind KindFloat. All NaNs become the same NaN.
 func Float(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
@@ -31,7 +31,7 @@ func Float(f float64) Value {
 	return Value{kind: KindFloat, num: math.Float64bits(f)}
 }
 
-// Char returns a character. An invalid rune becomes U+FFFD.
+// Char returns a character as a Value. An invalid rune becomes U+FFFD.
 func Char(r rune) Value {
 	if !utf8.ValidRune(r) {
 		r = utf8.RuneError
@@ -39,12 +39,13 @@ func Char(r rune) Value {
 	return Value{kind: KindChar, num: uint64(r)}
 }
 
-// String returns a string. Bytes that are not UTF-8 become U+FFFD.
+// String returns a string as a Value. Bytes that are not UTF-8 become U+FFFD.
 func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
 
-// Keyword returns the keyword with a name, which is given without the colon. The error explains why the name is invalid.
+// Keyword returns the keyword with the given name, which must not start with a colon. If the name is invalid, the error explains
+// why.
 func Keyword(name string) (Value, error) {
 	if reason := checkKeyword(name); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("keyword %s: %s", quote(":"+name), reason)}
@@ -52,11 +53,11 @@ func Keyword(name string) (Value, error) {
 	return Value{kind: KindKeyword, text: name}, nil
 }
 
-// Vector returns a vector. It keeps the slice, which must not change afterwards.
+// Vector returns a vector with the given items. It keeps the slice, which the caller must not modify afterwards.
 func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
 
-// Map returns a map. The arguments are key, value, key, value … It keeps the slice, which must not change afterwards. For a
-// duplicate key it returns an [*Error] with the position of the second.
+// Map returns a map. Its arguments alternate between keys and values. It keeps the slice, which the caller must not modify
+// afterwards. If a key occurs twice, Map returns an [*Error] with the position of the second occurrence.
 func Map(keysAndValues ...Value) (Value, error) {
 	if len(keysAndValues)%2 != 0 {
 		return Value{}, noValue(keysAndValues)
@@ -64,8 +65,8 @@ func Map(keysAndValues ...Value) (Value, error) {
 	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
 }
 
-// Tagged returns a value with a tag, which is given without the #. The error explains why the tag, or the value of an inst or
-// uuid, is invalid.
+// Tagged returns the given value with a tag, which must not start with #. If the tag, or the value of an inst or uuid, is
+// invalid, the error explains why.
 func Tagged(tag string, inner Value) (Value, error) {
 	if reason := checkTag(tag); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("tag %s: %s", quote("#"+tag), reason)}
@@ -89,7 +90,7 @@ func noValue(items []Value) error {
 	return last.Errorf("expected a value for the key %s", last.brief())
 }
 
-// hold returns a collection with the items. For no items it returns nil, so that empty collections need no memory.
+// hold returns a collection with the given items. If there are none, it returns nil, so that empty collections need no memory.
 func hold(items []Value) *collection {
 	if len(items) == 0 {
 		return nil
@@ -183,7 +184,8 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// brief describes a value in a message: by its full text if that is short, otherwise by the beginning of the text or by its kind.
+// brief returns a short description of a value for a message: its text if that is short, and otherwise the beginning of the text
+// or its kind.
 func (v Value) brief() string {
 	switch v.kind {
 	case KindList, KindVector, KindMap, KindSet, KindTagged:

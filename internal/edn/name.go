@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is the set of roles that a byte can have in a text.
+// class is a bit set of the roles that a byte can have in EDN text.
 type class uint8
 
 const (
@@ -32,7 +32,7 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// constant returns the value of nil, true or false.
+// constant returns the Value for the token nil, true or false.
 func constant(word string) (v Value, ok bool) {
 	switch word {
 	case "nil":
@@ -71,7 +71,7 @@ func checkKeyword(name string) string {
 	return checkPart(rest)
 }
 
-// checkTag checks a tag. In addition to the rules for symbols, a tag must begin with a letter.
+// checkTag returns the rule that a tag violates, or "" if the tag is valid. Unlike a symbol, a tag must begin with a letter.
 func checkTag(tag string) string {
 	if first, _ := utf8.DecodeRuneInString(tag); !unicode.IsLetter(first) {
 		return "expected a tag to begin with a letter"
@@ -79,7 +79,7 @@ func checkTag(tag string) string {
 	return checkSymbol(tag)
 }
 
-// checkPart checks a name that contains no slash.
+// checkPart returns the rule that a name without a slash violates, or "" if the name is valid.
 func checkPart(name string) string {
 	if name == "" {
 		return "expected a name"

@@ -100,7 +100,7 @@ func smallInt(text string) (v Value, ok bool) {
 	return Int(n), true
 }
 
-// check returns what is wrong with a number, or "".
+// check returns the reason why a number is invalid, or "" if it is valid.
 func (n number) check() string {
 	plain := !n.hasFraction && !n.hasExponent
 	switch {

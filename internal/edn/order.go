@@ -34,7 +34,7 @@ func (v Value) sorted() []Value {
 	return out
 }
 
-// order compares two values in the order that the package comment describes.
+// order returns -1, 0 or +1, depending on the order of two values, which the package comment describes.
 func order(a, b Value) int {
 	if a.kind != b.kind {
 		return cmp.Compare(a.kind, b.kind)

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Limits limits what the reader accepts. In memory, the values take up at most about a hundred times the size of the text; for
-// plans, ten times is typical. Independently of Limits, a number can have at most 10,000 digits, the exponent of a decimal must
-// be within ±10,000, and the namespace of a map can be at most 255 bytes long.
+// Limits sets the maximum size and nesting of the texts that the reader accepts. In memory, the values take up at most about a
+// hundred times the size of the text; for plans, ten times is typical. Independently of Limits, a number can have at most 10,000
+// digits, the exponent of a decimal must be within ±10,000, and the namespace of a map can be at most 255 bytes long.
 type Limits struct {
 	Bytes int // maximum size of a text; 0 means 8 MiB; at most 1 GiB
 	Depth int // maximum nesting of values, including tags and #_; 0 means 512; at most 10,000
@@ -118,7 +118,7 @@ func (r *reader) enter(start int) error {
 	return nil
 }
 
-// found describes the text at the current position for a message.
+// found returns a description of the text at the current position for a message.
 func (r *reader) found() string {
 	if r.at == len(r.text) {
 		return "the end of the text"

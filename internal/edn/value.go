@@ -43,8 +43,8 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Value is one piece of data. The zero Value is nil. Values are immutable. Compare them with [Value.Equal], not with ==. A value
-// that was read from a text keeps the text in memory.
+// A Value is an EDN value, with its position if it was read from text. The zero Value is nil. Values are immutable. Compare them
+// with [Value.Equal], not with ==. A value that was read from a text keeps the text in memory.
 type Value struct {
 	kind   Kind
 	offset uint32      // offset of the value's first byte in source
@@ -54,7 +54,7 @@ type Value struct {
 	source *source     // nil for values that the program created
 }
 
-// collection is the content of a collection or a tagged value.
+// collection holds the content of a list, vector, set, map or tagged value.
 type collection struct {
 	items []Value                 // for a map: key, value, key, value …
 	index map[string]uint32       // for large maps and sets: positions of the keys, by their texts
@@ -96,7 +96,7 @@ func (s *source) errorf(offset int, format string, args ...any) *Error {
 	return &Error{Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Error is an error in a text or a value, with its position.
+// An Error reports a fault in a text or a value, with its position.
 type Error struct {
 	Line, Column int // counted from 1, columns in characters; 0 if the value was not read from a text
 	Reason       string
@@ -137,10 +137,10 @@ func (v Value) IsNil() bool { return v.kind == KindNil }
 // arrays replace sets.
 func (v Value) IsJSON() bool { return v.source != nil && v.source.json }
 
-// Bool returns the value of a boolean; ok is false for other kinds.
+// Bool returns the value of a boolean. If v is of another kind, ok is false.
 func (v Value) Bool() (b, ok bool) { return v.num == 1, v.kind == KindBool }
 
-// Int64 returns the value of an integer; ok is false for other kinds and for integers that do not fit into 64 bits.
+// Int64 returns the value of an integer. If v is of another kind or does not fit into 64 bits, ok is false.
 func (v Value) Int64() (n int64, ok bool) {
 	if v.kind != KindInt || v.text != "" {
 		return 0, false
@@ -148,8 +148,7 @@ func (v Value) Int64() (n int64, ok bool) {
 	return int64(v.num), true
 }
 
-// Float64 returns the float64 nearest to a number of any kind; ok is false for values that are not numbers and for numbers outside
-// the range of float64.
+// Float64 returns the float64 nearest to v. If v is not a number, or is outside the range of float64, ok is false.
 func (v Value) Float64() (f float64, ok bool) {
 	switch v.kind {
 	case KindFloat:
@@ -169,11 +168,11 @@ func (v Value) Float64() (f float64, ok bool) {
 
 func (v Value) exponent() int { return int(int64(v.num)) }
 
-// Char returns a character; ok is false for other kinds.
+// Char returns the value of a character. If v is of another kind, ok is false.
 func (v Value) Char() (r rune, ok bool) { return rune(v.num), v.kind == KindChar }
 
-// Text returns the text of a string, the name of a symbol or keyword (without its colon),
-// or the tag of a tagged value. It is empty for other kinds.
+// Text returns the text of a string, the name of a symbol or keyword (without its colon), or the tag of a tagged value. For any
+// other kind, it returns "".
 func (v Value) Text() string {
 	switch v.kind {
 	case KindString, KindSymbol, KindKeyword, KindTagged:
@@ -192,7 +191,8 @@ func (v Value) Name() (name string, ok bool) {
 	return v.text, v.kind == KindKeyword
 }
 
-// Len returns the number of elements of a list, vector or set, or the number of entries of a map. It returns 0 for other kinds.
+// Len returns the number of elements of a list, vector or set, or the number of entries of a map. For any other kind, it returns
+// 0.
 func (v Value) Len() int {
 	switch v.kind {
 	case KindList, KindVector, KindSet:
@@ -210,7 +210,7 @@ func (v Value) items() []Value {
 	return v.more.items
 }
 
-// At returns element i of a list, vector or set, in the order of the text, or the nil value if there is none.
+// At returns element i of a list, vector or set, in the order of the text. If there is no such element, it returns the nil value.
 func (v Value) At(i int) Value {
 	if v.kind == KindMap || i < 0 || i >= v.Len() {
 		return Value{}
@@ -218,7 +218,8 @@ func (v Value) At(i int) Value {
 	return v.more.items[i]
 }
 
-// Elements yields the elements of a list, vector or set in the order of the text. It yields nothing for other kinds.
+// Elements returns an iterator over the elements of a list, vector or set in the order of the text. For any other kind, it yields
+// nothing.
 func (v Value) Elements() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		for i := range v.Len() {
@@ -229,7 +230,7 @@ func (v Value) Elements() iter.Seq2[int, Value] {
 	}
 }
 
-// Entries yields the keys and values of a map in the order of the text. It yields nothing for other kinds.
+// Entries returns an iterator over the keys and values of a map in the order of the text. For any other kind, it yields nothing.
 func (v Value) Entries() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
 		if v.kind != KindMap {

@@ -9,9 +9,9 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Files writes and checks evidence files.
+// Files provides the functions that write and check evidence files.
 type Files struct {
-	// Write writes the evidence of a run, and returns the sum of its seal.
+	// Write writes an evidence file for a run, and returns the checksum in its seal.
 	Write func(context.Context, io.Writer, journal.Journal, journal.RunInfo) (seal string, err error)
 	// Verify returns the problems found in a file or, if the file is unchanged, a description of its contents.
 	Verify func(io.Reader) (contents string, problems []string, err error)

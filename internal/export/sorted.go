@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// queue is a heap with the step that started first on top. If an outer and an inner step started at the same time, the outer step
-// is first.
+// queue is a heap of steps. The step that started first is on top. If an outer and an inner step started at the same time, the
+// outer step is first.
 type queue []*journal.Step
 
 func (q queue) Len() int { return len(q) }
@@ -29,8 +29,9 @@ func (q *queue) Pop() any {
 	return s
 }
 
-// sorted yields steps in the order of their last starts, outer steps before inner ones. It omits the input and steps that were not
-// started. The given steps are in the order of their first starts, so only restarted steps have to be held back.
+// sorted returns an iterator over steps in the order of their last starts, outer steps before inner steps. It omits the input and
+// steps that were not started. The given steps are in the order of their first starts, so only restarted steps have to be held
+// back.
 func sorted(steps iter.Seq2[journal.Step, error]) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
 		waiting := new(queue)

@@ -34,13 +34,13 @@ type Retrier interface {
 	Retryable() bool
 }
 
-// A Waiter is an error that says how long to wait before another attempt.
+// A Waiter is an error that specifies the time to wait before another attempt.
 type Waiter interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// A Counter is an error that says how many attempts led to it.
+// A Counter is an error that specifies the number of attempts that led to it.
 type Counter interface {
 	error
 	Attempts() int
@@ -101,7 +101,7 @@ func Kind(err error) string {
 	return ""
 }
 
-// Meta returns the meta that err adds to its failure, or nil.
+// Meta returns the meta that err adds to the node of its failure, or nil if it adds none.
 func Meta(err error) map[string]string {
 	if e, ok := errors.AsType[Noter](err); ok {
 		return e.FailureMeta()
@@ -109,13 +109,13 @@ func Meta(err error) map[string]string {
 	return nil
 }
 
-// EndsRun reports whether err says that the run must end.
+// EndsRun reports whether err is an Ender that ends the whole run.
 func EndsRun(err error) bool {
 	e, ok := errors.AsType[Ender](err)
 	return ok && e.EndsRun()
 }
 
-// Retryable reports whether another attempt may succeed. The default is true.
+// Retryable reports whether another attempt may succeed. If err does not say, it returns true.
 func Retryable(err error) bool {
 	e, ok := errors.AsType[Retrier](err)
 	return !ok || e.Retryable()
@@ -129,14 +129,14 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Sent reports whether err says that a request is waiting for a batch (waits), and whether the request has been sent in one
-// (sent).
+// Sent returns whether err reports a request that is waiting for a provider's batch (waits), and whether that request has been
+// sent in a batch (sent).
 func Sent(err error) (sent, waits bool) {
 	e, ok := errors.AsType[Sender](err)
 	return ok && e.Sent(), ok
 }
 
-// Attempts returns the number of attempts that led to err. It is at least 1.
+// Attempts returns the number of attempts that led to err, or 1 if err does not specify it.
 func Attempts(err error) int {
 	if e, ok := errors.AsType[Counter](err); ok {
 		return max(1, e.Attempts())

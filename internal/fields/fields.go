@@ -23,7 +23,7 @@ type Field struct {
 	ViaPointer bool
 }
 
-// embedded is a struct whose fields are promoted to the outer struct.
+// embedded is an embedded struct, whose fields are promoted to the outer struct.
 type embedded struct {
 	typ        reflect.Type
 	path       []int

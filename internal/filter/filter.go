@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Filter selects runs by words. A word without a name, or in quotes, is searched for in failures.
+// A Filter is a list of conditions that selects runs. A word without a name, or in quotes, is searched for in the runs' failures.
 type Filter []Word
 
 // A Word is one condition of a filter. The Name is empty for a search term.
@@ -74,7 +74,7 @@ func Parse(text string) (out Filter, err error) {
 	return out, nil
 }
 
-// term formats a word of a filter. The name is "" for a search term.
+// term returns the text of a condition. For a search term, name is "".
 func term(name, value string) string {
 	if !plainWord.MatchString(value) || name == "" && (pattern.FindStringSubmatch(value)[1] != "" || blank.MatchString(value) || inAPI.MatchString(value)) {
 		value = strconv.Quote(value)
@@ -110,7 +110,7 @@ func (f Filter) URL() string {
 // A Chip is a condition of a filter, together with the URL of the list of runs without this condition.
 type Chip struct{ Text, Without string }
 
-// Chips returns the filter's conditions.
+// Chips returns the filter's conditions, each with the URL of the list without it.
 func (f Filter) Chips() (out []Chip) {
 	for i, w := range f {
 		out = append(out, Chip{w.String(), slices.Delete(slices.Clone(f), i, i+1).URL()})
@@ -175,7 +175,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 // units are the units in which an age can be given.
 var units = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// moment parses a day, a time or an age. A day that ends a period is included in the period.
+// moment returns the time that a day, a time or an age denotes. If a day ends a period, the period includes that day.
 func moment(text string, now time.Time, end bool) (time.Time, error) {
 	if text == "today" {
 		text = now.UTC().Format(time.DateOnly)

@@ -43,9 +43,6 @@ const (
 // Sections are the configuration sections that need a part.
 var Sections = []string{"marks", "servers", "telemetry"}
 
-// Rerank is the intent of calls that sort the passages found by a search.
-const Rerank = "search/rerank"
-
 // homes maps the kinds and features to the packages that implement them.
 var homes = map[string]string{
 	"a2a":        "x/a2a/client",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -35,6 +36,12 @@ func Of(name string, s *schema.Schema) *Form {
 	}
 	f.format = &llm.Format{Name: Name(name), Schema: text}
 	return f
+}
+
+// SaysText reports whether the schema is for an object with a text, which a model's reply fits as it is.
+func SaysText(s *schema.Schema) bool {
+	return slices.ContainsFunc(s.Properties(), func(name string) bool { return name == "text" || name == "content" }) &&
+		s.Validate(context.Background(), []byte(`{"text":"a"}`)) == nil
 }
 
 // Format returns the response format for requests, or nil for text.

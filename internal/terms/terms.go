@@ -15,11 +15,17 @@ const (
 	EvalAnswer  = "res/eval" // answer of a judge: a "score" from 0 to 1, and "reasons"
 )
 
-// Intents of judges.
+// Intents of calls that Stone makes itself.
 const (
-	Check = "eval/check" // lets an answer pass or fail
-	Grade = "eval/grade" // scores an answer
+	Check  = "eval/check"    // lets an answer pass or fail
+	Grade  = "eval/grade"    // scores an answer
+	Revise = "eval/revise"   // proposes a better prompt
+	Rerank = "search/rerank" // reorders passages
+	Turn   = "llm/turn"      // answers a turn of an agent
 )
+
+// OwnIntents are the intents that are known although no configuration defines them.
+var OwnIntents = []string{Grade, Rerank, Revise, Turn}
 
 // Meta keys of nodes and failures.
 const (

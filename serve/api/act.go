@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Act sends a request to a capability. The envelope has the format that "stone act" reads, and is sent as JSON. With an id, a run
-// keeps the answer, and repeating the request returns this answer without another call. If no capability returns an answer, the
-// error is an *ActError.
+// Act sends a request to a capability. The envelope has the format that "stone act" reads, and is sent as JSON. If id is not
+// empty, a run with this id stores the answer, and repeating the request returns the stored answer without another call. If no
+// capability returns an answer, the error is an *ActError.
 func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, error) {
 	var reply Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
@@ -23,14 +23,14 @@ func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, erro
 	return resultOf(reply)
 }
 
-// A Chunk is an element of Stream: a piece of the answer or, as the last element, the whole answer.
+// A Chunk is an element that Stream yields: a piece of the answer or, as the last element, the whole answer.
 type Chunk struct {
 	Piece
 	Result *Result // nil for a piece
 }
 
-// Stream is like Act, but yields the pieces of the answer as they arrive, and then the answer. Only the answer has passed the
-// checks. A broken connection is an error; with an id, it is safe to repeat the request.
+// Stream is like Act, but yields the pieces of the answer as they arrive, followed by the whole answer. Only the whole answer has
+// passed all checks. If the connection breaks, Stream yields an error; if id is not empty, it is then safe to repeat the request.
 func (c *Client) Stream(ctx context.Context, id string, envelope any) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		r := act(id, envelope)
@@ -89,7 +89,7 @@ func messages(body io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// chunk decodes a piece, which has a type, or the envelope of the answer.
+// chunk decodes the data of an event: a piece, recognized by its type, or the envelope of the answer.
 func chunk(data []byte) (next Chunk, err error) {
 	var reply Reply
 	if err = json.Unmarshal(data, &next.Piece); err == nil && next.Type == "" {

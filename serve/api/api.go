@@ -6,19 +6,19 @@
 //	…
 //	run, err = c.Result(ctx, run.ID)
 //
-// The server stores the runs, so a caller may exit and fetch the result later. A Start with an id is safe to repeat: the same
-// request returns the same run.
+// Because the server stores the runs, a caller may exit and fetch the result later. A Start with an id can be repeated safely: an
+// identical request returns the same run.
 //
-// An error that the server reports is a *[Problem]. If a request does not match its pipeline's input, the problem lists the
-// validator's findings.
+// Errors reported by the server are of type *[Problem]. If a request does not match the input of its pipeline, the problem
+// contains the validator's findings.
 //
 // # Servers that restart
 //
-// If no server answers, or the server is closing or busy, the client retries requests that are
-// safe to repeat, for up to Patience. These are all requests except Answer, Cancel, Resume,
-// Remove, and Act without an id. Result and Events wait for as long as the run takes.
+// If no server answers, or if the server is closing or busy, the client retries the request for up to Patience. It never retries
+// Answer, Cancel, Resume, Remove, and Act without an id, because these are not safe to repeat. Result and Events wait until the
+// run stops, however long that takes.
 //
-// [Client.Stream] yields the answer of a capability as it arrives, in a [Chunk] for each piece.
+// [Client.Stream] yields the answer of a capability while it arrives, piece by piece. Each piece is a [Chunk].
 package api
 
 import (
@@ -38,7 +38,7 @@ type Pipeline struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input"`             // JSON Schema of Start.Input
-	Output      json.RawMessage `json:"output,omitempty"`  // JSON Schema of the result; absent if it varies
+	Output      json.RawMessage `json:"output,omitempty"`  // JSON Schema of the result; absent if the result's type varies
 	Effects     []string        `json:"effects,omitempty"` // effects that its steps need
 	// Undeclared lists the pipeline's steps, tools and capabilities that do not state their effects.
 	Undeclared []string `json:"undeclared,omitempty"`
@@ -54,27 +54,29 @@ type Pipelines struct {
 
 // Start starts a run.
 type Start struct {
-	Pipeline string          `json:"pipeline"`
-	Input    json.RawMessage `json:"input,omitempty"` // must match Pipeline.Input; may be a plain text if the input requires only one string
-	// After is the id of an ended run of the same pipeline. The new run continues the conversation of its agent, which is read
-	// from the record, never from the client.
+	Pipeline string `json:"pipeline"`
+	// must match Pipeline.Input; may be a plain string if the input requires only one string
+	Input json.RawMessage `json:"input,omitempty"`
+	// After is the id of an ended run of the same pipeline. The new run continues the conversation of that run's agent, which the
+	// server reads from the run's record.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Budget *Budget           `json:"budget,omitempty"` // limited by the budgets of the pipeline and the caller
-	// Interactive means that a person is waiting for the run. When requests have to wait for a rate limit, those of the run are
-	// sent first. It has no effect unless the caller's token allows it.
+	// Interactive means that a person is waiting for the run. When model requests must wait for a rate limit, the requests of
+	// interactive runs are sent first. Interactive has no effect unless the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
-	// Priority orders waiting runs: from -100 to 100, highest first. Values above 0 count as 0 unless the caller's token allows
-	// Interactive.
+	// Priority is a number from -100 to 100. Of several waiting runs, the run with the highest priority starts first. A positive
+	// value counts as 0 unless the caller's token allows Interactive.
 	Priority int `json:"priority,omitempty"`
-	// Batch sends model requests in their providers' batches, which are answered within a day and cost half the price. Meanwhile,
-	// the run waits with a question named "batch", which shows the progress.
+	// Batch sends the run's model requests through the batch APIs of their providers, which answer within a day at half the
+	// price. Meanwhile, the run waits with a question named "batch", whose text shows the progress.
 	Batch bool `json:"batch,omitempty"`
-	// Grant narrows the effects that the run may have; null leaves them unchanged. It requires the role "grant".
+	// Grant restricts the effects that the run may have to the listed effects; null means no further restriction. Only a caller
+	// with the role "grant" may set it.
 	Grant []string `json:"grant,omitzero"`
 }
 
-// Search requests passages of documents from a capability of the kind search.
+// Search is a request for passages of documents from a capability of the kind "search".
 type Search struct {
 	Capability string            `json:"capability,omitempty"` // id of the capability; required if the server has several
 	Text       string            `json:"text"`                 // question to search for, up to 8 KiB
@@ -84,7 +86,7 @@ type Search struct {
 	Words      bool              `json:"words,omitempty"`      // compare only words, not vectors
 }
 
-// Found lists the passages that were found, best first.
+// Found is the reply to a Search: the passages that were found, best first.
 type Found struct {
 	Capability string       `json:"capability"`
 	Hits       []Hit        `json:"hits"`
@@ -94,21 +96,23 @@ type Found struct {
 
 // Hit is a passage with its ranks.
 type Hit struct {
-	File       string            `json:"file"`
-	From       int               `json:"from,omitempty"` // first line of the passage, counted from 1
-	To         int               `json:"to,omitempty"`
-	Page       int               `json:"page,omitempty"` // page of the passage, in a file without lines
-	Heading    string            `json:"heading,omitempty"`
-	Text       string            `json:"text"`
-	Meta       map[string]string `json:"meta,omitempty"`        // metadata of the document
-	Score      float64           `json:"score"`                 // sum of 1/(60+rank) over the ranks by words and by vectors
-	WordRank   int               `json:"word-rank,omitempty"`   // rank by words; 0 means that its words were not found
-	VectorRank int               `json:"vector-rank,omitempty"` // rank by vectors; 0 means that its vector is not among the nearest
-	FusedRank  int               `json:"fused-rank,omitempty"`  // rank by Score, if a reranker has changed the order
-	Relevance  *float64          `json:"relevance,omitempty"`   // score given by the reranker, if any
+	File    string            `json:"file"`
+	From    int               `json:"from,omitempty"` // first line of the passage, counted from 1
+	To      int               `json:"to,omitempty"`
+	Page    int               `json:"page,omitempty"` // page of the passage, if the file has no lines
+	Heading string            `json:"heading,omitempty"`
+	Text    string            `json:"text"`
+	Meta    map[string]string `json:"meta,omitempty"` // metadata of the document
+	Score   float64           `json:"score"`          // sum of 1/(60+rank) over the ranks by words and by vectors
+	// rank in the search by words; 0 if that search did not find the passage
+	WordRank int `json:"word-rank,omitempty"`
+	// rank in the search by vectors; 0 if the passage is not among the nearest
+	VectorRank int      `json:"vector-rank,omitempty"`
+	FusedRank  int      `json:"fused-rank,omitempty"` // rank by Score; only if a reranker has changed the order
+	Relevance  *float64 `json:"relevance,omitempty"`  // score given by the reranker, if any
 }
 
-// Budget limits the spending of a run. Absent fields mean unlimited, and 0 means nothing may be spent.
+// Budget limits what a run may spend. An absent field means unlimited; 0 means that nothing may be spent.
 type Budget struct {
 	USD        *float64 `json:"usd,omitempty"`
 	Tokens     *int     `json:"tokens,omitempty"`
@@ -116,8 +120,8 @@ type Budget struct {
 	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000; applies to each process of the run
 }
 
-// SharedBudget describes a budget that several runs share, in its current period. It applies to the runs that have all the Labels
-// and, unless Pipeline is empty, belong to Pipeline.
+// SharedBudget is the current state of a budget that several runs share. The budget applies to all runs that have all Labels and,
+// if Pipeline is not empty, are runs of this pipeline.
 type SharedBudget struct {
 	budget.Balance
 	Pipeline string            `json:"pipeline,omitempty"`
@@ -137,8 +141,8 @@ type Run struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Attempt  int               `json:"attempt,omitempty"` // 0 until the run is resumed for the first time after an end, then 2, and so on
-	Steps    int               `json:"steps"`             // number of steps with a result; counted when the run ends or stops
+	Attempt  int               `json:"attempt,omitempty"` // 0 until the run is resumed after it has ended; then 2, 3 and so on
+	Steps    int               `json:"steps"`             // number of steps with a result, as of the run's last stop
 	Usage    budget.Total      `json:"usage,omitzero"`
 	Failure  *journal.Failure  `json:"failure,omitempty"` // absent while the run waits for answers
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
@@ -146,7 +150,7 @@ type Run struct {
 	Result   *Node             `json:"result,omitempty"`  // only if a result was requested
 }
 
-// Over reports whether the run has stopped and will not continue by itself, as far as its server knows.
+// Over reports whether, according to its server, the run has stopped and will not continue by itself.
 func (r Run) Over() bool {
 	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled || r.State == journal.Refused
 }
@@ -163,11 +167,12 @@ type Node struct {
 
 // Runs is a page of runs, newest first.
 type Runs struct {
-	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty"` // value of the parameter before for the next page; a page of large runs may end before its limit
+	Runs []Run `json:"runs"`
+	// value of the parameter before that requests the next page; a page may have fewer runs than its limit if they are large
+	Next string `json:"next,omitempty"`
 }
 
-// Thread is a conversation. Its turns are the runs with the label chat=ID.
+// Thread is a conversation. Each run with the label chat=ID is a turn of the conversation with this ID.
 type Thread struct {
 	ID       string        `json:"id"`
 	Pipeline string        `json:"pipeline"`
@@ -177,19 +182,22 @@ type Thread struct {
 	Started  time.Time     `json:"started"`
 	Last     time.Time     `json:"last"` // start of the newest turn
 	Usage    budget.Total  `json:"usage,omitzero"`
-	Partly   bool          `json:"partly,omitempty"` // the conversation is long: turns, started and usage cover only its newest 1,000 turns
+	// turns, started and usage cover only the newest 1,000 turns, because the conversation is longer
+	Partly bool `json:"partly,omitempty"`
 }
 
 // Threads is a page of conversations, sorted by their newest turn, newest first.
 type Threads struct {
 	Threads []Thread `json:"threads"`
-	Next    string   `json:"next,omitempty"` // value of the parameter before for the next page; a page may end before its limit
+	// value of the parameter before that requests the next page; a page may have fewer threads than its limit
+	Next string `json:"next,omitempty"`
 }
 
 // Questions is a page of questions, oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
-	Next      string     `json:"next,omitempty"` // value of the parameter from for the next page; a large page ends before its limit
+	// value of the parameter from that requests the next page; a page may have fewer questions than its limit if they are large
+	Next string `json:"next,omitempty"`
 }
 
 // Question is a question that a run asks.
@@ -207,25 +215,30 @@ type Question struct {
 	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if unknown
 	Version  string          `json:"version,omitempty"` // changes whenever the content of the question changes
 	Call     *ask.Call       `json:"call,omitempty"`    // tool call that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`    // for a standing answer: time at which the earlier question was answered
-	Due      time.Time       `json:"due,omitzero"`      // time at which the default answer applies, or at which the question is cancelled if there is none
-	Default  string          `json:"default,omitempty"`
-	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions of this name, in the run and its conversation
+	// time at which the earlier question was answered, if this answer is a standing answer
+	Given   time.Time `json:"given,omitzero"`
+	Due     time.Time `json:"due,omitzero"` // time at which the default answer applies or, without one, the question is canceled
+	Default string    `json:"default,omitempty"`
+	// choices that also answer all later questions with the same name in the run and its conversation
+	Standing []string `json:"standing,omitempty"`
 }
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"` // path of the question, its name, its number from 1, or the end of its path
+	// identifies the question: its path, the end of its path, its name, or its number, counted from 1
+	Question string `json:"question"`
 	Response string `json:"response,omitempty"`
-	Cancel   bool   `json:"cancel,omitempty"`  // cancels the question instead of answering it; a step that needs an answer fails with the kind declined
-	Version  string `json:"version,omitempty"` // version of the question that was shown; if it has changed, the answer is refused
+	// cancels the question instead of answering it; a step that needs the answer then fails with kind "declined"
+	Cancel bool `json:"cancel,omitempty"`
+	// version of the question that was answered; if the question has changed since, the answer is refused
+	Version string `json:"version,omitempty"`
 }
 
 // Resume is the body of a request to resume a run. It may be omitted.
 type Resume struct {
 	// Force resumes a run even if its pipeline has changed. Its records remain valid. Force requires the role "force".
 	Force bool `json:"force,omitempty"`
-	// Lost repeats the run's lost lanes and the steps that read them. The run may be done.
+	// Lost repeats the lanes that the run has lost and the steps that read the results of lanes, even if the run is done.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -254,14 +267,14 @@ func (p *Problem) Error() string {
 
 // Event is the data of a server-sent event of a run.
 type Event struct {
-	ID   string       `json:"-"`              // id of the event; a stream can continue after it
+	ID   string       `json:"-"`              // id of the event; a stream can continue after the event with this id
 	Step *journal.Row `json:"step,omitempty"` // for an event "step": a step started or ended
 	Run  *Run         `json:"run,omitempty"`  // for an event "state": the run's state changed
-	// Reset is true in an event "reset": the run has no event with the requested id, for example because it was removed and
-	// started again. All events of the run follow, from the first.
+	// Reset is true in an event "reset", which means that the run has no event with the requested id, for example because the run
+	// was removed and started again. All events of the run follow, beginning with the first.
 	Reset bool `json:"reset,omitempty"`
-	// Said, in an event "said", contains the answers that models are currently writing in the run, at most 8, if the client
-	// requested them. No gate has accepted them and nothing is recorded, so the event has no id.
+	// Said is set in an event "said", which is sent only if the client requested it. It contains at most 8 of the answers that
+	// models are currently writing in the run. The answers are neither checked nor recorded, so the event has no id.
 	Said []Piece `json:"said,omitzero"`
 }
 
@@ -269,9 +282,11 @@ type Event struct {
 type Notice struct {
 	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled", "run.refused" or "question.asked"
 	Timestamp time.Time `json:"timestamp"`
-	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
-	Question  *Question `json:"question,omitempty"` // the question for whose answer the run is waiting
-	URL       string    `json:"url,omitempty"`      // address of the question's page, if the server knows its own address
+	// the run that has ended or was refused, without its result; absent in a notice "question.asked"
+	Run      *Run      `json:"run,omitempty"`
+	Question *Question `json:"question,omitempty"` // the question that the run is waiting for, in a notice "question.asked"
+	// address of the page on which to answer the question, if the server knows its own address
+	URL string `json:"url,omitempty"`
 }
 
 // Capabilities lists the capabilities of a server, sorted by name.
@@ -336,10 +351,12 @@ func (e *ActError) Error() string {
 
 // Piece is a piece of a streamed answer.
 type Piece struct {
-	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said", Text is the answer so far, or its end if it is long
-	Path    string `json:"path"` // path of the step
-	Source  string `json:"source,omitempty"`
-	Text    string `json:"text,omitempty"`    // text of a delta
-	Reason  string `json:"reason,omitempty"`  // reason of a retraction: earlier deltas of this path and source are void
+	// "delta", "retracted" or "progress"; for an Event "said", Text is the answer so far, or only its end if it is long
+	Type   string `json:"type"`
+	Path   string `json:"path"` // path of the step
+	Source string `json:"source,omitempty"`
+	Text   string `json:"text,omitempty"` // text of a delta
+	// why the answer was retracted; all earlier deltas with the same path and source are void
+	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"` // message of a progress report
 }

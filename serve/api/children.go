@@ -10,9 +10,9 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Children returns a starter for journal.Elsewhere that starts child runs on the server, as runs of a published pipeline. The
-// token needs the roles read, start and answer, and, if a parent has a grant, also grant. Removing a parent does not remove its
-// children on the server.
+// Children returns a value for journal.Elsewhere that starts child runs on the server, as runs of a published pipeline. The
+// client's token needs the roles read, start and answer and, for parents with a grant, the role grant. Removing a parent does not
+// remove its child runs on the server.
 func (c *Client) Children(pipeline string) journal.Starter { return &children{c, pipeline} }
 
 type children struct {
@@ -68,7 +68,7 @@ func (s *children) Cancel(ctx context.Context, id string) error {
 	return unless(err, http.StatusConflict, http.StatusNotFound)
 }
 
-// unless returns err, or nil if err is a problem with one of the statuses.
+// unless returns nil if err is a problem whose status is one of the given statuses; otherwise it returns err.
 func unless(err error, statuses ...int) error {
 	var p *Problem
 	for _, status := range statuses {

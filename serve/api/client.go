@@ -17,13 +17,13 @@ import (
 	"github.com/stonelayer/stone/internal/retryafter"
 )
 
-// Client calls a server. Only URL is required. A Client is safe for concurrent use.
+// A Client sends requests to a server. Only its URL is required. A Client is safe for concurrent use.
 type Client struct {
 	URL   string       // URL of the server, such as "http://127.0.0.1:8080"
 	Token string       // token as printed by "stone token create"; if empty, none is sent
 	HTTP  *http.Client // HTTP client; nil means http.DefaultClient
-	// Patience is how long the client retries repeatable requests while no server answers. Zero means one minute; a negative
-	// value disables retries. If a server requests a wait longer than this or longer than 5 minutes, the request fails at once.
+	// Patience is how long the client retries a repeatable request while no server answers. Zero means one minute; a negative
+	// value disables retries. If a server asks the client to wait longer than Patience or 5 minutes, the request fails at once.
 	Patience time.Duration
 }
 
@@ -40,7 +40,7 @@ type request struct {
 	repeat       bool   // safe to repeat
 }
 
-// path returns a path below /v1/ from its segments.
+// path returns the path below /v1/ that consists of the segments, escaped.
 func path(parts ...string) string {
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
@@ -90,7 +90,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// given returns the error for the caller, without the marker that a retry may succeed.
+// given returns err without the marker unavailable, in the form that the caller receives.
 func given(err error) error {
 	if u, ok := errors.AsType[unavailable](err); ok {
 		return u.error
@@ -104,7 +104,7 @@ type unavailable struct {
 	after time.Duration // Retry-After; zero if the server sent none
 }
 
-// once sends a request once. The error is of the type unavailable if a retry may succeed.
+// once sends a request without retries. If a retry may succeed, the error is of type unavailable.
 func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Response, error) {
 	at := strings.TrimSuffix(c.URL, "/") + r.path
 	if len(r.query) > 0 {
@@ -158,7 +158,7 @@ func failure(resp *http.Response) error {
 	return p
 }
 
-// A waiter waits between attempts until a deadline. Each wait is longer than the one before.
+// A waiter waits between attempts until its deadline. Each wait is longer than the previous wait.
 type waiter struct {
 	until time.Time
 	tries int
@@ -170,8 +170,8 @@ func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 // longestWait is the longest wait that a server may request.
 const longestWait = 5 * time.Minute
 
-// wait waits before the next attempt. It returns the error for the caller if no further attempt is possible: if a retry cannot
-// resolve err, if the next attempt would start after the deadline of w or ctx, or if the server requests too long a wait.
+// wait waits until the next attempt may start and returns nil. It returns an error for the caller if err cannot be resolved by a
+// retry, if the next attempt would start after the deadline of w or ctx, or if the server asks for too long a wait.
 func (w *waiter) wait(ctx context.Context, err error) error {
 	var u unavailable
 	if !errors.As(err, &u) {

@@ -13,15 +13,15 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Now is the place at the current end of a stream: only new events follow it.
+// Now, as the argument after of [Client.Events], requests only events that occur from now on.
 const Now = "now"
 
-// quiet is the time without data after which a stream counts as broken. A server sends data at least every 15 s.
+// quiet is how long a stream may receive no data before the client regards it as broken. A server sends data at least every 15 s.
 const quiet = 45 * time.Second
 
-// Events yields the events of a run that follow the event with the id after, and waits for more until the run is over. An empty
-// id means all events; [Now] means only new ones. If the connection breaks or the server restarts, Events reconnects. The caller
-// receives every event once, unless an event with Reset announces that all events follow again. An error ends the iteration.
+// Events yields the events of a run that follow the event with the id after, until the run is over. If after is empty, it yields
+// all events; if after is [Now], only new events. If the connection breaks or the server restarts, Events reconnects. It yields
+// each event once, unless an event with Reset announces that all events follow again. After an error, the iteration ends.
 func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		s := stream{client: c, request: request{
@@ -50,7 +50,7 @@ type stream struct {
 	request request
 }
 
-// errOver ends a stream: the run is over, or the caller stopped.
+// errOver means that a stream has ended because the run is over or the caller has stopped the iteration.
 var errOver = errors.New("the stream is over")
 
 // read yields the events of one connection. The error is of the type unavailable if the connection broke.

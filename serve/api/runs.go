@@ -23,14 +23,14 @@ func (c *Client) Start(ctx context.Context, id string, s Start) (run Run, err er
 	return run, err
 }
 
-// Run returns the description of a run.
+// Run returns the run with the id, without its result.
 func (c *Client) Run(ctx context.Context, id string) (run Run, err error) {
 	err = c.get(ctx, &run, nil, "runs", id)
 	return run, err
 }
 
-// Runs yields the runs that a query selects, newest first. It requests pages of q.Limit runs as long as the caller continues. An
-// error ends the iteration.
+// Runs yields the runs that q selects, newest first. It requests pages of q.Limit runs until there are no more or the caller
+// stops. After an error, the iteration ends.
 func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for values := selection(q); ; {
@@ -103,9 +103,9 @@ func selection(q journal.Query) url.Values {
 // pollTime is the server's maximum wait in one request for a result.
 const pollTime = 30 * time.Second
 
-// Result waits until the run stops and returns it, with its Result if it is done. A run that waits for an answer has also
-// stopped, but is not over: see Run.Over. If the run was refused because its pipeline has changed, the error is a problem of type
-// Refused that contains the run.
+// Result waits until the run stops and returns the run. If the run is done, Run.Result is set. A run that waits for an answer has
+// stopped too, but is not over; see Run.Over. If the run was refused because its pipeline has changed, the error is a problem of
+// type Refused that contains the run.
 func (c *Client) Result(ctx context.Context, id string) (run Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {
@@ -129,7 +129,7 @@ func (c *Client) Node(ctx context.Context, run, id string) (n Node, err error) {
 	return n, err
 }
 
-// Questions returns the questions of a run, or the open questions of all runs if run is empty.
+// Questions returns all questions of the run with the id run or, if run is empty, the open questions of all runs.
 func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) {
 	parts := []string{"questions"}
 	if run != "" {
@@ -150,8 +150,8 @@ func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) 
 	}
 }
 
-// Answer answers a question of a run, which then continues. The error is a problem of type Conflict if the question has already
-// been answered, and of type Invalid if the answer does not match the question.
+// Answer answers a question of a run, and the run then continues. If the question has already been answered, the error is a
+// problem of type Conflict. If the answer does not match the question, it is a problem of type Invalid.
 func (c *Client) Answer(ctx context.Context, run string, a Answer) (out Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", run, "answers"), body: a}, &out)
 	return out, err
@@ -163,14 +163,14 @@ func (c *Client) Cancel(ctx context.Context, id string) (run Run, err error) {
 	return run, err
 }
 
-// Resume resumes a run that has stopped. If the run has failed, its failed step is retried. The error is a problem of type
-// Refused if the run's pipeline has changed and how.Force is not set.
+// Resume resumes a run that has stopped. If the run has failed, the failed step is retried. If the run's pipeline has changed and
+// how.Force is not set, the error is a problem of type Refused.
 func (c *Client) Resume(ctx context.Context, id string, how Resume) (run Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume"), body: how}, &run)
 	return run, err
 }
 
-// Remove removes a run with its records.
+// Remove removes a run and its records from the server's journal.
 func (c *Client) Remove(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("runs", id)}, nil)
 }
@@ -182,20 +182,20 @@ func (c *Client) Pipelines(ctx context.Context) ([]Pipeline, error) {
 	return all.Pipelines, err
 }
 
-// Caps returns the capabilities that Act can call.
+// Caps returns the server's capabilities, which Act can call.
 func (c *Client) Caps(ctx context.Context) ([]Capability, error) {
 	var all Capabilities
 	err := c.get(ctx, &all, nil, "caps")
 	return all.Capabilities, err
 }
 
-// Search returns passages from a capability's documents, best first.
+// Search returns the passages that a capability finds in its documents, best first.
 func (c *Client) Search(ctx context.Context, s Search) (found Found, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("search"), body: s}, &found)
 	return found, err
 }
 
-// Budgets returns the shared budgets that the caller may see, and the caller's daily limit.
+// Budgets returns the shared budgets that the caller may see and the state of the caller's daily limit.
 func (c *Client) Budgets(ctx context.Context) ([]SharedBudget, error) {
 	var all Budgets
 	err := c.get(ctx, &all, nil, "budgets")

@@ -12,7 +12,7 @@ import (
 // contextLines is the number of unchanged lines shown around each change.
 const contextLines = 3
 
-// difference describes to people how a file changes: removed lines begin with "-", and added lines with "+".
+// difference returns a human-readable diff of a file: removed lines begin with "-", and added lines with "+".
 func difference(shown string, old, new []byte) string {
 	switch {
 	case bytes.Equal(old, new):

@@ -28,7 +28,7 @@ type readInput struct {
 
 func (in readInput) file() string { return in.Path }
 
-// Read makes the tool read_file, which returns lines of a text file.
+// Read returns the tool read_file, which returns lines of a text file.
 func Read(r Root) agent.Middleware {
 	return tool.Func("read_file", "Reads a text file, or some lines of it.",
 		with(r.at, func(ctx context.Context, p *place, in readInput) (agent.Result, error) {
@@ -56,17 +56,17 @@ func Read(r Root) agent.Middleware {
 		}), tool.Parallel(), tool.Effects("fs/read"))
 }
 
-// A slice is a range of lines of a text.
+// A slice selects lines of a text and, after read, contains them.
 type slice struct {
 	from, limit, max int // the first line, the number of lines (0 means all), and the maximum number of bytes
 
 	text []byte
 	next int  // the number of the line after the last line that was read
-	more bool // whether the file continues after the text
-	cut  bool // whether the text is the beginning of a single line that is too long
+	more bool // whether the file continues after these lines
+	cut  bool // whether the text is only the beginning of a line longer than max
 }
 
-// read reads the lines from r. It holds at most max bytes in memory.
+// read reads the selected lines from r. It keeps at most max bytes of text in memory.
 func (s *slice) read(ctx context.Context, r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if head, err := br.Peek(8 << 10); err != nil && err != io.EOF {
@@ -93,7 +93,7 @@ func (s *slice) read(ctx context.Context, r io.Reader) error {
 			start = len(s.text)
 		case err == io.EOF:
 			if len(chunk) > 0 || start < len(s.text) {
-				s.next++ // counts a last line without a line break
+				s.next++ // a last line without a line break counts too
 			}
 			return nil
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -105,7 +105,7 @@ func (s *slice) read(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// overflow ends the text before the line that does not fit, or within that line if it is the first.
+// overflow truncates the text before the line that does not fit. If this is the first line, it truncates the line instead.
 func (s *slice) overflow(start int, chunk []byte) {
 	s.more = true
 	if start > 0 {
@@ -150,7 +150,7 @@ type listInput struct {
 
 func (in listInput) file() string { return in.Path }
 
-// List makes the tool list_directory, which returns the entries of a directory sorted by name.
+// List returns the tool list_directory, which returns the entries of a directory sorted by name.
 func List(r Root) agent.Middleware {
 	return tool.Func("list_directory", "Lists a directory: directories end in a slash, files have their size in bytes.",
 		with(r.at, func(ctx context.Context, p *place, in listInput) (agent.Result, error) {
@@ -222,8 +222,7 @@ type pathInput struct {
 
 func (in pathInput) file() string { return in.Path }
 
-// Exists makes the tool file_exists, which returns "true" or "false", for
-// directories too.
+// Exists returns the tool file_exists, which returns "true" if the path leads to a file or directory and "false" otherwise.
 func Exists(r Root) agent.Middleware {
 	return tool.Func("file_exists", "Reports whether a file or directory exists: true or false.",
 		with(r.at, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {
@@ -244,9 +243,9 @@ type viewInput struct {
 
 func (in viewInput) file() string { return in.Path }
 
-// View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a video of at most llm.MaxMedia
-// bytes. It is separate from read_file, because only some models can see and hear. A model is told if its protocol does not
-// support the file.
+// View returns the tool view_file, which shows the model an image, a PDF document, an audio file or a video of at most
+// llm.MaxMedia bytes. It is separate from read_file, because not every model supports such files. If the model's protocol does
+// not support a file, the model is told so.
 func View(r Root) agent.Middleware {
 	return tool.Func("view_file", "Shows a file that is not text: a picture, a PDF document, a sound or a video.",
 		with(r.at, func(ctx context.Context, p *place, in viewInput) (agent.Result, error) {

@@ -14,8 +14,8 @@ import (
 
 const maxLinks = 40
 
-// refuses returns a function that returns the reason why a name is refused below the directory base, or "". The names in the path
-// of base itself are allowed.
+// refuses returns a function that returns why a name below the directory base is refused, or "" if it is allowed. Names that
+// occur in the path of base are always allowed.
 func (r Root) refuses(base string) func(name string) string {
 	named := parts(base)
 	return func(name string) string {
@@ -36,13 +36,14 @@ func (r Root) refuses(base string) func(name string) string {
 	}
 }
 
-// parts returns the names of a path, without ".".
+// parts returns the elements of a path, without empty elements and ".".
 func parts(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, string(filepath.Separator)), func(p string) bool { return p == "." || p == "" })
 }
 
-// settle makes the file's directory the root of the place, so that place.name is a single name, or several if the directory does
-// not exist yet. A link at the end is not followed, but must not lead to a refused name either.
+// settle changes the place so that its root is the directory that contains the file and p.name is the name of the file in this
+// directory. If directories along the path do not exist, p.name includes their names. A link at the end of the path is not
+// followed, but it is an error if it leads to a refused name.
 func (p *place) settle() error {
 	end := walk{place: p, todo: parts(p.name), last: true}
 	err := end.run()
@@ -64,8 +65,8 @@ func (p *place) settle() error {
 	return nil
 }
 
-// A walk descends along a path and opens exactly the directories that it has checked. No link, not even one that changes in the
-// meantime, can thus lead to a refused name.
+// A walk descends along a path and opens each directory after checking it, so no link can lead to a refused name, even if the
+// link changes during the walk.
 type walk struct {
 	*place
 	todo []string
@@ -88,7 +89,7 @@ func (w *walk) here() *os.Root {
 	return w.Root
 }
 
-// run descends through the existing directories.
+// run descends the path through all directories that exist. It returns an error if a name is refused.
 func (w *walk) run() error {
 	for len(w.todo) > 0 {
 		on, err := w.step(w.todo[0])
@@ -116,7 +117,7 @@ func (w *walk) refusal(name string) error {
 
 // step descends by one name and reports whether the walk continues.
 func (w *walk) step(name string) (on bool, err error) {
-	if name == ".." { // from the target of a link
+	if name == ".." { // ".." comes only from the target of a link
 		n := len(w.dirs) - 1
 		if n < 0 {
 			return false, fmt.Errorf("%s escapes from the directory in which files may be used", w.shown)
@@ -130,7 +131,7 @@ func (w *walk) step(name string) (on bool, err error) {
 	info, err := w.here().Lstat(name)
 	final := len(w.todo) == 1
 	switch {
-	case err != nil: // the name does not exist, or using it will return the error
+	case err != nil: // the name does not exist; any other error is returned when the name is used
 		return false, nil
 	case info.Mode()&os.ModeSymlink != 0 && (!final || w.last):
 		return w.follow(name)
@@ -148,8 +149,8 @@ func (w *walk) step(name string) (on bool, err error) {
 	return true, nil
 }
 
-// follow replaces a link with its target. It stops at a link that it cannot follow, such as one with an absolute target; using
-// that link will return an error.
+// follow replaces a link in the path with its target. The walk stops at a link that it cannot follow, for example because the
+// target is absolute; an error is then returned when the link is used.
 func (w *walk) follow(name string) (on bool, err error) {
 	target, err := w.here().Readlink(name)
 	if w.links++; err != nil || w.links > maxLinks || filepath.IsAbs(target) {

@@ -19,23 +19,25 @@ const (
 	defaultMaxFile = 16 << 20
 )
 
-// A Root is a directory whose files tools may use. The zero value is the program's current directory. Each call opens the
-// directory anew, so it need not exist when the tools are made and need not be closed.
+// A Root is a directory whose files tools may use. The zero value is the program's current directory. Every call of a tool opens
+// the directory anew, so the directory need not exist when the tools are made, and a Root need not be closed.
 type Root struct {
-	// Dir is the directory. If it is a symbolic link, the link is followed. Empty means ".".
+	// Dir is the path of the directory; "" means ".". If it is a symbolic link, the link is followed.
 	Dir string
-	// DirFrom, if not nil, replaces Dir and returns the directory for each call. Use it for a directory that the run itself
-	// creates. A resumed run must find the same directory, so derive its path from stone.In(ctx).RunID(), never from the process.
+	// DirFrom, if not nil, is called for each tool call and returns the directory to use instead of Dir. Use it for a directory
+	// that the run itself creates. A resumed run must use the same directory, so derive the path from stone.In(ctx).RunID() and
+	// not from properties of the process.
 	DirFrom func(ctx context.Context) (string, error)
-	// Only lists the directories below Dir that the tools may use, such as "src". Empty means all of Dir. Links do not lead from
-	// one directory into another.
+	// Only lists the directories below Dir that the tools may use, such as "src". Empty means all of Dir. A link from one of
+	// these directories into another is not followed.
 	Only []string
-	// Refuse lists names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They
-	// are refused everywhere below Dir, regardless of case, except within a directory of Only whose own path contains the name.
+	// Refuse lists further names of files and directories, besides .git and .stone, that the tools neither read nor change. The
+	// names are refused everywhere below Dir, regardless of case. The only exception is a name that occurs in the path of a
+	// directory in Only: it is allowed within this directory.
 	Refuse []string
-	// ReadOnly lists name patterns, as in path.Match, of files and directories such as "*_test.go", that the tools may read but
-	// never create or change. They apply everywhere, as in Refuse. Resolve refuses them too, so a tool of your own that only
-	// reads needs a Root without them.
+	// ReadOnly lists patterns such as "*_test.go", in the syntax of path.Match. The tools may read files and directories whose
+	// names match, but not create or change them. The patterns apply everywhere below Dir, with the same exception as in Refuse.
+	// Resolve refuses matching names too, so a tool of your own that only reads needs a Root without ReadOnly.
 	ReadOnly []string
 	// MaxRead limits the number of bytes that a call of read_file returns, and MaxFile limits the size of a file that is written
 	// or edited, in bytes. Zero means the default.
@@ -54,13 +56,13 @@ type place struct {
 	name  string // the name within Root
 	shown string // the path that is shown to the model
 
-	refused func(name string) (why string) // returns "" if the name may be used
+	refused func(name string) (why string) // returns why the name is refused, or "" if it may be used
 }
 
-// Resolve finds the file at a path, for tools of your own, with the same checks as the tools of this package. It returns the
-// directory that contains the file, and the file's name in that directory. Use the methods of dir, which also refuse links that
-// lead out of it, and close dir afterwards. The file may be a directory, and need not exist. If directories along the path do not
-// exist, name includes them. The size of the file is not limited.
+// Resolve finds the file at a path with the same checks as the tools of this package. Use it in tools of your own. It returns
+// dir, the directory that contains the file, and name, the file's name in dir. Access the file with the methods of dir, which
+// refuse links that lead out of dir, and close dir afterwards. The file may be a directory and need not exist. If directories
+// along the path do not exist, name includes their names. Resolve does not limit the size of the file.
 func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
 	p, err := r.change(ctx, path)
 	if err != nil {
@@ -74,7 +76,7 @@ func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name stri
 	return p.Root, p.name, nil
 }
 
-// change is like at, for a tool that may change the file.
+// change is like at, but also refuses names that match ReadOnly.
 func (r Root) change(ctx context.Context, path string) (*place, error) {
 	for _, pattern := range r.ReadOnly {
 		if _, err := filepath.Match(pattern, ""); err != nil {
@@ -85,7 +87,7 @@ func (r Root) change(ctx context.Context, path string) (*place, error) {
 	return r.at(ctx, path)
 }
 
-// at resolves a path from the model. The caller closes the place.
+// at returns the place of a path from the model. The caller must close the place.
 func (r Root) at(ctx context.Context, path string) (*place, error) {
 	if r.DirFrom != nil {
 		dir, err := r.DirFrom(ctx)
@@ -108,7 +110,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	}
 	p := &place{root, name, filepath.ToSlash(name), r.refuses(base)}
 	if base != "." {
-		// The directory becomes a separate root, so that links cannot lead to another part of Dir.
+		// The directory becomes the root of the place, so that links cannot lead to another part of Dir.
 		if err := p.enter(base); err != nil {
 			return nil, errors.Join(err, root.Close())
 		}
@@ -119,7 +121,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	return p, nil
 }
 
-// enter makes base, a directory of Only, the root of the place.
+// enter makes base, one of the directories in Only, the root of the place.
 func (p *place) enter(base string) error {
 	rel, err := filepath.Rel(base, p.name)
 	if err != nil {
@@ -161,7 +163,7 @@ func (r Root) local(path string) (string, error) {
 	return name, nil
 }
 
-// base returns the directory of Only that contains name, or "." if all directories are allowed.
+// base returns the directory in Only that contains name, or "." if Only is empty.
 func (r Root) base(name string) (string, error) {
 	if len(r.Only) == 0 {
 		return ".", nil
@@ -175,7 +177,7 @@ func (r Root) base(name string) (string, error) {
 	return "", fmt.Errorf("%q must not be used: only what lies in %s may", filepath.ToSlash(name), strings.Join(r.Only, ", "))
 }
 
-// regular rejects everything but a regular file with a single name.
+// regular returns an error unless the file is a regular file without additional hard links.
 func (p *place) regular(info os.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -221,7 +223,7 @@ func (p *place) open() (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// explain returns an error for the model, with the path and the reason but without the name of the failed operation.
+// explain returns the error that the model receives: it contains the path and the reason, but not the failed operation.
 func explain(shown string, err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist", shown)
@@ -244,7 +246,7 @@ func (p *place) result(text string, meta map[string]any) agent.Result {
 	return agent.Result{Text: text, Meta: meta}
 }
 
-// with runs a tool, or its preview, at the place of the file that the input names.
+// with finds the place of the path in the input, and runs a tool or its preview there.
 func with[I interface{ file() string }, T any](at func(context.Context, string) (*place, error), run func(context.Context, *place, I) (T, error)) func(context.Context, I) (T, error) {
 	return func(ctx context.Context, in I) (out T, err error) {
 		p, err := at(ctx, in.file())

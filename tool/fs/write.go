@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// changing is locked while a file is changed, because an edit consists of a read and a write, and several lanes may edit the same
-// file.
+// changing is locked while a file is changed, because an edit first reads and then writes the file, and several lanes may edit
+// the same file.
 var changing sync.Mutex
 
 type writeInput struct {
@@ -28,7 +28,7 @@ type writeInput struct {
 
 func (in writeInput) file() string { return in.Path }
 
-// Write makes the tool write_file, which writes a whole file and creates the directories that it needs.
+// Write returns the tool write_file, which writes a whole file and creates its missing parent directories.
 func Write(r Root) agent.Middleware {
 	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
 		with(r.change, func(ctx context.Context, p *place, in writeInput) (agent.Result, error) {
@@ -42,7 +42,7 @@ func Write(r Root) agent.Middleware {
 		}), tool.Effects("fs/write"), tool.Preview(r.previewWrite))
 }
 
-// previewWrite shows how a write would change the file.
+// previewWrite returns a diff of the change that a write would make.
 func (r Root) previewWrite(ctx context.Context, in writeInput) (string, error) {
 	p, err := r.change(ctx, in.Path)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *place) replace(data []byte, limit int64) error {
 	return nil
 }
 
-// write writes a new file, with the given permissions if they are not 0.
+// write creates a file with the given content. If perm is not 0, the file has these permissions.
 func (p *place) write(name string, data []byte, perm os.FileMode) error {
 	f, err := p.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -133,7 +133,7 @@ type editInput struct {
 
 func (in editInput) file() string { return in.Path }
 
-// Edit makes the tool edit_file, which replaces a text that occurs exactly once.
+// Edit returns the tool edit_file, which replaces a text that occurs exactly once in the file.
 func Edit(r Root) agent.Middleware {
 	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so include enough of the text around it.",
 		with(r.change, func(ctx context.Context, p *place, in editInput) (agent.Result, error) {
@@ -157,7 +157,7 @@ func Edit(r Root) agent.Middleware {
 		})))
 }
 
-// edit returns the content of the file before and after an edit, and the offset of the edit.
+// edit returns the content of the file before and after the edit, and the byte offset of the edit.
 func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err error) {
 	if old, err = p.load(limit); err != nil {
 		return nil, nil, 0, err
@@ -171,10 +171,10 @@ func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err
 	return old, append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...), at, nil
 }
 
-// ending converts line endings to those of Windows.
+// ending converts all line endings to CRLF.
 var ending = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
 
-// load returns the whole file if it is not larger than limit.
+// load returns the content of the file, or an error if it is larger than limit.
 func (p *place) load(limit int64) ([]byte, error) {
 	f, info, err := p.open()
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *place) load(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// only returns the offset of old, which must occur exactly once in text.
+// only returns the offset of old in text, or an error unless old occurs exactly once.
 func only(shown string, text []byte, old, new string) (int, error) {
 	switch {
 	case old == "":
@@ -223,7 +223,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	return first, nil
 }
 
-// whyMissing guesses why the text was not found, from mistakes that models often make.
+// whyMissing returns the likely reason why the text was not found, by checking for mistakes that models often make.
 func whyMissing(text, old string) string {
 	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {
@@ -237,8 +237,8 @@ func whyMissing(text, old string) string {
 
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
 
-// Delete makes the tool delete_file, which deletes a file or an empty directory if the approver allows it. The zero Approver
-// allows nothing, [tool.Ask] asks a person, and [tool.Always] allows every call.
+// Delete returns the tool delete_file, which deletes a file or an empty directory if the approver by allows it. The zero Approver
+// refuses every call, [tool.Ask] asks a person, and [tool.Always] allows every call.
 func Delete(r Root, by tool.Approver) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
 		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {
@@ -252,7 +252,7 @@ func Delete(r Root, by tool.Approver) agent.Middleware {
 		}), tool.Effects("fs/write")), by)
 }
 
-// Mkdir makes the tool mkdir, which creates a directory and its parents.
+// Mkdir returns the tool mkdir, which creates a directory and its missing parents.
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
 		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {

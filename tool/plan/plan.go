@@ -1,4 +1,4 @@
-// Package plan provides a tool with which an agent's model runs plans that it writes.
+// Package plan provides a tool that runs plans written by an agent's model.
 package plan
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Options determine what plans may use. With the zero value, plans can use only intents that need no effects.
+// Options say what plans may use. With the zero value, plans can use only intents without effects.
 type Options struct {
-	// Effects lists the only effects that a plan may have. The run must grant them.
+	// Effects lists the effects that a plan may have, provided that the run grants them.
 	Effects []string
 	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits limits each plan, in the same way as plans that capabilities return.
+	// Limits applies to each plan in the same way as to plans that capabilities return.
 	Limits plan.Limits
 }
 
-// Tool makes a tool with which an agent runs plans over the intents of app. A plan replaces many turns with one call, and its
-// intermediate values never reach the conversation:
+// Tool returns a tool with which an agent runs plans that call the intents of app. One plan can replace many turns, and its
+// intermediate values do not become part of the conversation:
 //
 //	assistant := agent.New("assistant", Report, model, agent.Config{
 //		User: …,
@@ -36,13 +36,13 @@ type Options struct {
 //	})
 //
 // The system text of each turn explains how to write plans and what they may use. A plan is checked as a whole before it runs. If
-// it cannot run, the model is told every finding, and can call the tool again. The plan draws on the agent's account. Its last
-// emission is the call's result.
+// the plan is invalid, it does not run: the model receives all findings and can call the tool again. The costs of a plan are
+// charged to the agent's account. The last value that the plan emits is the result of the call.
 func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	own := *app
 	planner := plan.Planner(plan.Options{Slots: opts.Slots, Limits: opts.Limits})
 	own.Plans = planner
-	effects := append([]string{}, opts.Effects...) // not nil, which would allow a candidate's needs
+	effects := append([]string{}, opts.Effects...) // must not be nil, because nil would allow all effects that a candidate needs
 	queries, slots := []dag.Querier{arguments}, map[string]any{}
 	for _, slot := range opts.Slots {
 		queries, slots[slot] = append(queries, dag.NewType[json.RawMessage](slot).Query().Optional()), nil
@@ -79,7 +79,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	return m
 }
 
-// A guiding is a call.Planner that explains how its plans are written.
+// A guiding is a call.Planner that can explain to a model how to write its plans.
 type guiding interface {
 	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
 }
@@ -99,7 +99,7 @@ var argumentSchema = func() *schema.Schema {
 	return s
 }()
 
-// planIn returns the plan in the arguments of a call, or nil.
+// planIn returns the plan in the arguments of a call, or nil if they contain none.
 func planIn(input json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
@@ -108,7 +108,8 @@ func planIn(input json.RawMessage) []byte {
 	return fields["plan"]
 }
 
-// findingsIn returns the findings about the plan that made a call fail, live or recorded.
+// findingsIn returns the findings because of which a plan was rejected, from err itself or from the record in err. It returns nil
+// for any other error.
 func findingsIn(err error) stone.Findings {
 	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == reasons.PlanInvalid {
 		return refused.Findings()

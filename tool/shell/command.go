@@ -35,8 +35,7 @@ func (c *command) ended() bool {
 	}
 }
 
-// report returns the state of the command and its output, without the secrets of the
-// run and of the command.
+// report returns the state and the output of the command. Secrets of the run and of the command are removed.
 func (c *command) report(ctx context.Context) string {
 	secrets := redact.From(ctx)
 	secrets.NoteEnv(c.env)
@@ -79,7 +78,7 @@ func (c *command) state() string {
 	return "exit code: 0"
 }
 
-// meta describes an ended command to programs.
+// meta returns the metadata of an ended command, for programs.
 func (c *command) meta() map[string]any {
 	m := map[string]any{
 		"command": c.script, "sandbox": string(c.policy.Method), "timed_out": errors.Is(c.err, context.DeadlineExceeded),

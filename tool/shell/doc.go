@@ -6,10 +6,10 @@
 //
 // # Reach
 //
-// A command runs under /bin/sh in Dir, which it may change. It sees the system's programs and the session's directory for
-// temporary files, which is also HOME and TMPDIR. It sees no other files or processes and only a few harmless environment
-// variables, and it has no network access and no privileges. The author of the agent grants everything else; for a Go toolchain,
-// for example:
+// A command runs under /bin/sh in the directory Dir, whose files it may change. It can also use the system's programs and the
+// session's directory for temporary files, which is its HOME and TMPDIR. It sees no other files, no other processes and only a
+// few harmless environment variables, and has neither network access nor privileges. The author of the agent must grant
+// everything else. A Go toolchain, for example, needs:
 //
 //	shell.Config{
 //		Dir:      "work",
@@ -18,24 +18,25 @@
 //		Env:      []string{"GOMODCACHE=" + modcache, "GOCACHE=" + gocache, "GOFLAGS=-mod=readonly"},
 //	}
 //
-// Bubblewrap (the program bwrap) enforces this. If it does not work, Landlock is used, which is part of Linux and somewhat
-// weaker: a command then sees the names of all files and processes, cannot use /tmp or change modes by path, and cannot open a
-// socket unless Network and Loopback are set. If neither works, commands fail and the agent halts, unless the author sets
-// Unconfined.
+// Bubblewrap (the program bwrap) enforces these restrictions. If bwrap does not work, the sandbox uses Landlock, a part of Linux,
+// whose protection is somewhat weaker: a command then sees the names of all files and processes, cannot use /tmp or change modes
+// by path, and cannot open a socket unless Network and Loopback are set. If neither works, commands fail and the agent halts,
+// unless the author has set Unconfined.
 //
 // # End
 //
 // A command has a time limit. When the limit expires, or the session or the run ends, the command and its descendants receive
-// SIGTERM, followed by SIGKILL two seconds later. All descendants end with the command, and with this program, even if the
-// program is killed; see package [github.com/stonelayer/stone/sandbox], which also describes the limits of a command.
+// SIGTERM, followed by SIGKILL two seconds later. When the command ends, all its descendants are ended too. The same happens when
+// this program ends, even if it is killed. Package [github.com/stonelayer/stone/sandbox] describes this and the limits of a
+// command.
 //
 // # Results for the model
 //
-// The model receives the exit code, standard output and standard error. The first and the last part of each output are kept,
-// together at most MaxOutput bytes; a line between the two parts states how many bytes are missing.
+// The model receives the exit code, standard output and standard error. If one of the outputs is longer than MaxOutput bytes,
+// only its beginning and its end are kept, and a line between them states how many bytes are missing.
 //
 // # Background
 //
-// A [Session] runs commands. [Run] waits for a command, [Start] starts one in the background, [Check] returns its state and
-// output, and [Wait] waits for it to end.
+// A [Session] runs the commands of its tools. [Run] runs a command and waits for it. [Start] starts a command in the background,
+// [Check] returns the state and output of a background command, and [Wait] waits for background commands to end.
 package shell

@@ -29,36 +29,37 @@ const (
 // errClosed is the error for using a session after Close.
 var errClosed = errors.New("the session of commands is closed")
 
-// A Config grants a session's commands access to files and the network. The zero value confines them to the current directory.
+// A Config determines what the commands of a session may access. With the zero value, they may access only the current directory.
 type Config struct {
-	// Dir is the working directory of commands. They may change its contents, except for .git and .stone; see [sandbox.Policy].
+	// Dir is the working directory of commands. They may change everything in it except .git and .stone; see [sandbox.Policy].
 	Dir string
 	// Writable lists further paths that commands may change; they must exist. ReadOnly lists paths that commands may only read,
 	// even within writable directories; missing paths are ignored.
 	Writable, ReadOnly []string
-	// Env lists variables that commands receive in addition to PATH, HOME, TMPDIR, TZ and the locale variables: NAME=value, or
-	// NAME to pass on this program's value.
+	// Env lists the environment variables that commands receive in addition to PATH, HOME, TMPDIR, TZ and the locale variables.
+	// An entry is NAME=value, or NAME to pass this program's value.
 	Env []string
 	// Network lets commands connect to servers. Loopback also lets them connect to servers on this machine's loopback interface.
 	// See [sandbox.Policy].
 	Network, Loopback bool
-	// Unconfined lets commands do everything that this program may do.
+	// Unconfined runs commands without a sandbox: they may do everything that this program may do.
 	Unconfined bool
-	// Limits restricts each command's resources.
+	// Limits restricts the resources of each command.
 	Limits sandbox.Limits
 
-	// RunTimeout and StartTimeout limit the duration of commands run by run_command and start_command. They are also the defaults
-	// if the model does not state a time limit.
+	// RunTimeout limits the duration of commands run by run_command, and StartTimeout of commands run by start_command. A model
+	// can request a shorter time limit for a command.
 	RunTimeout, StartTimeout time.Duration
 	// MaxOutput limits the number of bytes that are kept of standard output and, separately, of standard error.
 	MaxOutput int
 }
 
-// A Session runs commands. Background commands have the ids cmd-1, cmd-2 and so on. A Session is safe for concurrent use.
+// A Session runs commands and keeps track of background commands, whose ids are cmd-1, cmd-2 and so on. A Session is safe for
+// concurrent use.
 type Session struct {
 	config Config
 	find   func() (sandbox.Method, error)
-	ctx    context.Context // the session's context; done when it is closed
+	ctx    context.Context // the session's context; canceled when the session is closed
 	cancel context.CancelFunc
 	active sync.WaitGroup
 
@@ -71,7 +72,7 @@ type Session struct {
 	commands []*command // the background commands, in the order in which they were started
 }
 
-// New returns a session. A session has no effects until its first command runs.
+// New returns a session that runs commands according to c. It has no effects until the first command runs.
 func New(c Config) *Session {
 	s := &Session{config: c, find: sandbox.Find}
 	if c.Unconfined {
@@ -97,12 +98,12 @@ func (s *Session) Close() error {
 	return os.RemoveAll(scratch)
 }
 
-// errSetup means that no command can run on this machine, which a model cannot repair.
+// errSetup is an error because of which no command can run on this machine. A model cannot resolve it.
 type errSetup struct{ error }
 
 func (e errSetup) Unwrap() error { return e.error }
 
-// prepare prepares a command to run. The caller calls s.active.Done when it has ended.
+// prepare returns a command that is ready to run. The caller must call s.active.Done when the command has ended.
 func (s *Session) prepare(script string, timeout time.Duration) (*command, error) {
 	method, err := s.find()
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 	return c, nil
 }
 
-// setup resolves the directory and the grants of commands, once.
+// setup resolves the paths in the session's Config. It is called when the first command is prepared.
 func (s *Session) setup() error {
 	dir, err := filepath.Abs(cmp.Or(s.config.Dir, "."))
 	if err == nil {
@@ -163,7 +164,7 @@ func absolute(paths []string) (all []string, err error) {
 	return all, nil
 }
 
-// run runs a command until it ends. It is called once for each command.
+// run runs a command and returns when it has ended. It is called once for each command.
 func (s *Session) run(ctx context.Context, c *command) {
 	defer s.active.Done()
 	defer close(c.done)
@@ -203,7 +204,7 @@ func (s *Session) background(ctx context.Context, script string, timeout time.Du
 	return c, nil
 }
 
-// forget returns the commands without the first n that have ended.
+// forget returns commands without the first n ended commands.
 func forget(commands []*command, n int) (rest []*command) {
 	for _, c := range commands {
 		if n > 0 && c.ended() {
@@ -215,7 +216,7 @@ func forget(commands []*command, n int) (rest []*command) {
 	return rest
 }
 
-// lookup returns the command with the id.
+// lookup returns the background command with the given id, or an error if there is none.
 func (s *Session) lookup(id string) (*command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

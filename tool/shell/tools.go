@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// noCommands is the reason for halting an agent whose commands cannot run on this machine.
+// noCommands is the reason with which an agent halts if its commands cannot run on this machine.
 const noCommands = "commands-refused"
 
 type runInput struct {
@@ -20,7 +20,8 @@ type runInput struct {
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"seconds after which it is killed"`
 }
 
-// limit returns the model's time limit, or an error if it exceeds most.
+// limit returns the time limit that the model has requested, or most if it has requested none. A limit longer than most is an
+// error.
 func (in runInput) limit(most time.Duration) (time.Duration, error) {
 	limit := time.Duration(in.Timeout) * time.Second
 	switch {
@@ -32,7 +33,7 @@ func (in runInput) limit(most time.Duration) (time.Duration, error) {
 	return cmp.Or(limit, most), nil
 }
 
-// Run makes the tool run_command, which runs a command and waits for it.
+// Run returns the tool run_command, which runs a command and waits for it to end.
 func Run(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.RunTimeout, defaultRunTimeout)
 	return tool.Func("run_command", fmt.Sprintf("Runs a shell command and returns its exit code, stdout and stderr. It is killed after %v.", most),
@@ -53,7 +54,8 @@ func Run(s *Session) agent.Middleware {
 		}, s.effects())
 }
 
-// Start makes the tool start_command, which starts a command in the background. The command ends no later than the session.
+// Start returns the tool start_command, which starts a command in the background. The command is stopped when the session is
+// closed.
 func Start(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.StartTimeout, defaultStartTimeout)
 	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),
@@ -74,8 +76,7 @@ type checkInput struct {
 	ID string `json:"id" jsonschema:"the id that start_command returned, such as cmd-1"`
 }
 
-// Check makes the tool check_command, which returns the state of a command and its
-// output.
+// Check returns the tool check_command, which returns the state and the output of a background command.
 func Check(s *Session) agent.Middleware {
 	return tool.Func("check_command", "Returns the state of a started command, running or ended, and its output.",
 		func(ctx context.Context, in checkInput) (agent.Result, error) {
@@ -95,7 +96,8 @@ type waitInput struct {
 	IDs []string `json:"ids" jsonschema:"the ids that start_command returned"`
 }
 
-// Wait makes the tool wait_commands, which waits for commands to end. Because commands have a time limit, the wait ends.
+// Wait returns the tool wait_commands, which waits for background commands to end. The wait is finite, because every command has
+// a time limit.
 func Wait(s *Session) agent.Middleware {
 	return tool.Func("wait_commands", "Waits until started commands have ended and returns their exit codes and output.",
 		func(ctx context.Context, in waitInput) (agent.Result, error) {
@@ -125,7 +127,7 @@ func Wait(s *Session) agent.Middleware {
 		}, tool.Parallel(), s.effects())
 }
 
-// effects declares the effects of the session's commands beyond Dir.
+// effects returns the effects that the session's commands can have outside Dir.
 func (s *Session) effects() tool.Option {
 	if s.config.Network || s.config.Unconfined {
 		return tool.Effects("process", "net")
@@ -133,8 +135,8 @@ func (s *Session) effects() tool.Option {
 	return tool.Effects("process")
 }
 
-// refused tells the model why a command does not run, and halts the agent if no command
-// can run.
+// refused returns the result that tells the model why a command did not run. If no command can run on this machine, the result
+// halts the agent.
 func refused(name string, err error) (agent.Result, error) {
 	setup, ok := errors.AsType[errSetup](err)
 	if !ok {

@@ -43,8 +43,9 @@ const (
 // maxPrompt is the maximum size, in bytes, of the beginning of a prompt that is kept as a label.
 const maxPrompt = 500
 
-// Serve serves the pipelines to one editor until the editor ends or ctx is done. The editor may do everything. Answers are
-// recorded as given by the user named by, such as "user ada". When Serve returns, a read of in may still be in progress.
+// Serve serves the pipelines to one editor, which sends its requests to in and reads the replies from out, until the editor
+// disconnects or ctx is done. The editor has all permissions. The argument by names the user who is recorded as the author of
+// answers, such as "user ada". When Serve returns, a read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error {
 	all, err := of.Pipelines()
 	if err != nil {
@@ -76,7 +77,7 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 	return nil
 }
 
-// A pipeline is a published pipeline, which is offered as a session mode.
+// A pipeline is a published pipeline. The editor selects it as a session mode.
 type pipeline struct {
 	api.Pipeline
 	inside.Shape
@@ -135,7 +136,7 @@ func (a *agent) NewSession(_ context.Context, req sdk.NewSessionRequest) (sdk.Ne
 	return sdk.NewSessionResponse{SessionId: id, Modes: a.modes(s)}, nil
 }
 
-// open opens a session, unless it is already open.
+// open returns the session with the id. If it is not open in this process yet, open opens it.
 func (a *agent) open(id sdk.SessionId, folder, mode string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +165,7 @@ func (a *agent) modes(s *session) *sdk.SessionModeState {
 	return out
 }
 
-// SetSessionMode implements sdk.Agent. Modes are pipelines.
+// SetSessionMode implements sdk.Agent. It selects the pipeline that the session's next turns run.
 func (a *agent) SetSessionMode(_ context.Context, req sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,7 +201,7 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 // Cancel implements sdk.Agent. It does nothing, because the connection has already cancelled the context of the prompt.
 func (a *agent) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
-// wrong returns an error for the editor to show.
+// wrong returns an error of the protocol whose message the editor shows.
 func wrong(format string, args ...any) error {
 	return sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf(format, args...)})
 }
@@ -291,7 +292,7 @@ func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*s
 	return a.open(id, cmp.Or(folder, turns[0].Labels[folderLabel]), turns[0].Pipeline), turns, nil
 }
 
-// replay sends the history of a session.
+// replay sends the history of a session to the editor.
 func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

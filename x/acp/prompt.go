@@ -94,8 +94,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	return sdk.PromptResponse{StopReason: reason}, nil
 }
 
-// take starts a turn after the previous turn has ended. Other processes may start turns of the same session. The run of a turn is
-// named after the turn's number, so only one process can start it.
+// take waits until the session's previous turn has ended, and then starts the next turn. Other processes may start turns of the
+// same session too. The id of a run contains the number of its turn, so only one process can start a turn.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string, media []*llm.Media) (sdk.StopReason, error) {
 	tried, until := 0, time.Time{}
 	for {
@@ -141,7 +141,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 	}
 }
 
-// shownTime is the maximum time to wait until a run that another process has started is listed.
+// shownTime is how long to wait for a run that another process has started to appear in the list of runs.
 const shownTime = 5 * time.Second
 
 // start starts the run of a turn.
@@ -175,7 +175,8 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 	return api.Run{}, wrong("there is no mode %q", mode)
 }
 
-// follow streams a run until it ends, and asks its questions.
+// follow streams a run to the editor and asks the run's questions, until the run ends or needs an answer from the next prompt. It
+// returns the stop reason of the turn.
 func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReason, error) {
 	for {
 		run, err := a.stopped(ctx, v, run)
@@ -251,7 +252,8 @@ func (a *agent) gone() bool {
 	}
 }
 
-// permit asks the editor's user a question that has choices. It returns false for other questions.
+// permit asks the editor's user a question, if it has choices, and records the answer. It returns false if the question cannot be
+// asked in this way.
 func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Question) (bool, error) {
 	options, responses := choices(q)
 	if len(options) == 0 {
@@ -298,8 +300,8 @@ func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Que
 // askEvery is the interval at which withdraw checks a question.
 const askEvery = 500 * time.Millisecond
 
-// choices returns the options for a question, and the answer that each option gives. A choice with a blank is left out, because
-// an option has no text field. The kind of an option is determined by the first word of its choice.
+// choices returns the options for a question, and the answer for which each option stands. A choice with a blank is omitted,
+// because an option has no text field. The kind of an option is determined by the first word of its choice.
 func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
 	responses = map[sdk.PermissionOptionId]string{}
 	for i, choice := range q.Choices {
@@ -333,7 +335,7 @@ func messageOf(q api.Question) string {
 	return q.Text
 }
 
-// answer answers the question in the previous turn's reply, if there is one.
+// answer answers the question that the previous turn's reply has asked, if any, with the text of the prompt.
 func (a *agent) answer(ctx context.Context, run api.Run, text string, media []*llm.Media) (answered bool, err error) {
 	if run.State != journal.Waiting {
 		return false, nil

@@ -57,7 +57,8 @@ func (v *voice) paragraph(ctx context.Context, text string) {
 	v.say(ctx, text)
 }
 
-// tell sends the new text of a run's parts. Text that has been sent cannot be retracted.
+// tell sends those parts of a run, and that text of parts, that have not been sent yet. Text cannot be retracted once it has been
+// sent.
 func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	if v.run != run {
 		v.run, v.sent = run, turn.Progress[sent]{}
@@ -76,7 +77,7 @@ func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	})
 }
 
-// said sends a text, unless the text was retracted before any of it was sent.
+// said sends the new part of a text. A text that was retracted before any part was sent is omitted.
 func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	more := p.After(at.text)
 	if more == "" || p.State == turn.Void {
@@ -157,7 +158,8 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	}
 }
 
-// raw returns a text as the input or output of a call. Older editors ignore updates in which this is not an object.
+// raw returns a text in the form of a call's input or output: a JSON object, because older editors ignore updates with other
+// values.
 func raw(text string) map[string]any { return map[string]any{"text": text} }
 
 // kinds maps Stone's tools to the kinds from which editors choose an icon.

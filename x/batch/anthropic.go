@@ -66,7 +66,8 @@ func (b messageBatch) done() int {
 	return b.Counts.Succeeded + b.Counts.Errored + b.Counts.Canceled + b.Counts.Expired
 }
 
-// find looks for a batch. Batches have no names, so a batch can be identified only by its answers once it has ended.
+// find returns the batch if it exists. Batches have no names, so find can identify a batch only by its answers, once the batch
+// has ended.
 func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[string]bool) (string, bool, error) {
 	sure := true
 	for after := ""; ; {
@@ -118,7 +119,7 @@ func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, end
 // A fault is the reason why a request failed.
 type fault struct{ Type, Message string }
 
-// results calls each with every result, whose type is succeeded, errored, canceled or expired.
+// results calls each for every result. The type of a result is succeeded, errored, canceled or expired.
 func (anthropic) results(ctx context.Context, to endpoint, id string, each func(key, kind string, message json.RawMessage, f fault) error) error {
 	text, err := to.open(ctx, http.MethodGet, to.url+"/batches/"+url.PathEscape(id)+"/results", "", nil, true)
 	if err != nil {

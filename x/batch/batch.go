@@ -18,19 +18,19 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Config configures Run. Journal is required.
+// Config configures Run and Cancel. Journal is required.
 type Config struct {
 	// Journal stores the batches with the run. It must be the journal of the run's Recorder.
 	Journal journal.Journal
-	// NoWait makes Run return once the batches have been sent, with an error that is kind.Waiting and describes their progress. A
-	// later call of Run continues.
+	// NoWait makes Run return as soon as the batches have been sent, with a *WaitingError that describes their progress. A later
+	// call of Run continues the run.
 	NoWait bool
-	// Most limits the number of requests in a batch, in addition to the provider's limits; 0 means no further limit.
+	// Most is the maximum number of requests in a batch. The provider's limits apply in any case; 0 means no other limit.
 	Most int
-	// Every is the pause before a batch is first polled; 0 means 1 s. Later pauses grow to 60 times Every or to one minute,
-	// whichever is longer.
+	// Every is the pause before the first poll of a batch; 0 means 1 s. Later pauses are longer, up to 60 times Every or one
+	// minute, whichever is longer.
 	Every time.Duration
-	// When Drain is closed, Run stops waiting, but running steps finish. It may be nil.
+	// Drain may be nil. When it is closed, Run stops waiting for batches and returns after running steps have finished.
 	Drain <-chan struct{}
 	// Watch receives the progress of the batches after each poll; it may be nil.
 	Watch func([]Status)
@@ -39,7 +39,7 @@ type Config struct {
 // A Status is the progress of a batch.
 type Status struct {
 	Provider string    // "openai", "anthropic" or "gemini"
-	ID       string    // the batch's id at the provider
+	ID       string    // the provider's id of the batch
 	Done     int       // the number of answered and failed requests
 	Total    int       // the number of requests, or of texts in a Gemini batch of vectors
 	Expires  time.Time // zero if unknown
@@ -58,7 +58,7 @@ func (s Status) String() string {
 	return line
 }
 
-// rounded rounds a duration for people.
+// rounded returns the duration, rounded for display.
 func rounded(d time.Duration) string {
 	if d >= time.Hour {
 		return strings.TrimSuffix(d.Round(time.Hour).String(), "0m0s")
@@ -66,12 +66,13 @@ func rounded(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// Run runs a pipeline, or resumes its run, and calls its models in batches; see the package comment. It returns the result of
-// stone.Run once there are no batches left to wait for. If it returns earlier, the providers continue to process the batches. The
-// error is then a *WaitingError or a provider's rejection, and the run waits with the question [Question], whose text is that
-// error; the next call of Run answers the question. If ctx ends while steps are running, the run and its batches are cancelled.
+// Run runs a pipeline, or resumes its run, and calls its models in batches; see the package comment. When the run has no more
+// batches to wait for, Run returns the result of stone.Run. Run returns earlier if NoWait is set, if Drain is closed, or if a
+// provider rejects a request. The error is then a *WaitingError or the provider's rejection. The providers continue to process
+// the batches, and the run waits with the question [Question], whose text is the error. The next call of Run answers the
+// question. If ctx is canceled while steps are running, the run and its batches are canceled.
 //
-// A process holds the run's lease while steps run and while it creates batches, and releases the lease while it waits for them.
+// Run holds the run's lease while steps run and while it creates batches. It releases the lease while it waits for batches.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
@@ -122,10 +123,10 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 	}
 }
 
-// Question is the name of the question of a run that is waiting for batches.
+// Question is the name of the question that a run asks while it waits for batches.
 const Question = batches.Question
 
-// A WaitingError reports batches that have not ended yet. It is kind.Waiting.
+// A WaitingError reports that some batches of a run have not ended yet. It matches kind.Waiting in errors.Is.
 type WaitingError struct {
 	Batches []Status
 }
@@ -185,7 +186,7 @@ func (s *session) await(ctx context.Context, again bool) error {
 	}
 }
 
-// rest waits after the n-th poll. It returns false if no further poll should follow.
+// rest waits after the n-th poll and returns true. It returns false if there must be no further poll.
 func (s *session) rest(ctx context.Context, n int) bool {
 	if s.NoWait {
 		return false

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Cancel cancels the batches of a run at their providers, which bill the requests that have been answered so far. To find the
-// waiting requests, it visits the pipeline like Run, with a recorder over cfg.Journal and the options keep. The visit creates no
-// batches and starts no new step. Afterwards, the run is still waiting.
+// Cancel cancels the batches of a run at their providers. The providers bill the requests that they have already answered. To
+// find the waiting requests, Cancel visits the pipeline as Run does, with a recorder for cfg.Journal and the options keep, but
+// creates no batches and starts no new steps. The run itself is not canceled: it is still waiting when Cancel returns.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, cfg Config) error {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {

@@ -4,13 +4,13 @@
 //		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}),
 //	}, batch.Config{Journal: db})
 //
-// The pipeline and the models do not change. Run holds back every request from models of llm/openai (Chat Completions and
-// Responses), llm/anthropic and llm/gemini, and from embedders of llm/openai and llm/gemini for document vectors. When no lane
-// can continue without an answer, the held requests become batches, one for each model and server, and the run waits. When a
-// batch has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent
-// directly.
+// The pipeline and its models need no changes. Run holds back all requests of models of llm/openai (Chat Completions and
+// Responses), llm/anthropic and llm/gemini, and all requests for document vectors of embedders of llm/openai and llm/gemini. When
+// no lane can continue without an answer, Run sends the held requests as batches, one for each model and server, and the run
+// waits. When a batch has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other
+// requests are sent directly.
 //
-// With [Part], a program that calls cli.Main has the flag --batch, and a server can set serve.Config.Batches.
+// [Part] adds the flag --batch to a program that calls cli.Main. A server uses it as serve.Config.Batches.
 //
 // # Nothing is paid twice
 //
@@ -31,9 +31,9 @@
 //
 // # Money
 //
-// Estimates and costs are halved. While requests wait for a batch, a budget reserves their estimated cost, and requests that
-// exceed the budget are rejected before anything is sent. A budget of several runs keeps the reservation until the answers are
-// read, even while no process holds the run.
+// Estimated and actual costs are half of the costs of direct requests. While requests wait for a batch, a budget reserves their
+// estimated cost, and requests that exceed the budget are rejected before anything is sent. A budget of several runs keeps the
+// reservation until the answers are read, even while no process holds the run.
 //
 // # Limits
 //

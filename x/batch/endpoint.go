@@ -22,7 +22,8 @@ type provider interface {
 	name() string
 	// bounds returns the maximum number of inputs in a batch, and its maximum size in bytes.
 	bounds() (inputs, bytes int)
-	// inputs returns the number of inputs in a request, which is one except for requests with several texts.
+	// inputs returns the number of inputs in a request: the number of texts in a request for vectors, and one in any other
+	// request.
 	inputs(line json.RawMessage) int
 	// speaks reports whether a request to one of the provider's paths calls a model.
 	speaks(h http.Header, body fields) bool
@@ -32,8 +33,8 @@ type provider interface {
 	model(line json.RawMessage) string
 	// make creates a batch and returns its id. An *llm.HTTPError below 500 means that no batch was created.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
-	// find looks for a batch that may have been created and is not among the known batches. The result is uncertain as long as an
-	// unfinished batch may be the batch in question.
+	// find looks for the batch b, whose creation may have failed, among the provider's batches except the known ones. The result
+	// is uncertain as long as an unfinished batch may be b.
 	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
 	state(ctx context.Context, to endpoint, id string) (Status, end, error)
 	// answers calls each for every request that was answered or that failed individually.
@@ -58,7 +59,7 @@ type endpoint struct {
 	next     http.RoundTripper
 }
 
-// endpointOf returns the endpoint of a request, and whether the request may call a model.
+// endpointOf returns the endpoint of a request, and reports whether the request may be a call of a model.
 func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool) {
 	if req.Method != http.MethodPost || req.Body == nil {
 		return to, false
@@ -89,7 +90,7 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 	return to, true
 }
 
-// base returns the URL without its last part.
+// base returns the URL without its last path element.
 func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, last) }
 
 // tries is the maximum number of attempts at a request that is temporarily rejected.
@@ -175,7 +176,7 @@ func get[T any](ctx context.Context, to endpoint, url string) (v T, err error) {
 	return decode[T](data)
 }
 
-// lines calls each for every line of a file.
+// lines downloads a file and calls each for every line.
 func lines(from io.Reader, each func(line []byte) error) error {
 	d := json.NewDecoder(from)
 	for {

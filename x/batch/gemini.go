@@ -54,7 +54,8 @@ func (gemini) line(f fields) (line, same json.RawMessage, err error) {
 // model returns "", because the endpoint names the model.
 func (gemini) model(json.RawMessage) string { return "" }
 
-// root returns the URL above the batches, such as https://generativelanguage.googleapis.com/v1beta.
+// root returns the part of the URL that precedes the paths of models and batches, such as
+// https://generativelanguage.googleapis.com/v1beta.
 func (gemini) root(to endpoint) string {
 	root, _, _ := strings.Cut(to.url, "/models/")
 	return root

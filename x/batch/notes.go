@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A made is a batch that was created. Its note in the journal contains its tries, its lost requests and its end, for any process
-// that continues the run.
+// A made is a batch that was created. Its note in the journal tells every process that continues the run how often the batch was
+// tried, which of its requests were lost and how it ended.
 type made struct {
 	owed.Batch
 	endpoint endpoint // zero if the run makes none of the batch's requests
@@ -143,7 +143,7 @@ func (s *session) end(b *made, e end) {
 			continue
 		}
 		delete(s.batches, key)
-		if !b.Dropped { // if this program cancelled the batch, a repeated request starts afresh
+		if !b.Dropped { // if this program canceled the batch, earlier attempts at its requests do not count
 			b.Lost, s.lost[key] = append(b.Lost, key), append(s.lost[key], b)
 		}
 	}
@@ -166,8 +166,8 @@ func (s *session) spent(key string) string {
 	return ""
 }
 
-// fewer returns the maximum size of a request's next batch after a batch was rejected as a whole; 0 means unlimited. The caller
-// holds s.mu.
+// fewer returns the maximum size of the next batch that contains a request. It is unlimited, or 0, unless the request was in a
+// batch that was rejected as a whole. The caller must hold s.mu.
 func (s *session) fewer(key string) (most int) {
 	for _, b := range s.lost[key] {
 		if b.Refused {
@@ -177,8 +177,8 @@ func (s *session) fewer(key string) (most int) {
 	return most
 }
 
-// refused returns how often waiting requests without a current batch were in batches that were rejected as a whole. Because the
-// cause may be temporary, such as a limit on queued tokens, the next batch has to wait.
+// refused returns how many times batches with the waiting requests were rejected as a whole. The cause may be temporary, such as
+// a limit on queued tokens, so the next batch has to wait longer each time.
 func (s *session) refused() (most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *session) refused() (most int) {
 	return most
 }
 
-// park makes the run wait for its batches, with a visible question.
+// park makes the run wait for its batches with a question that shows their progress.
 func (s *session) park(why error) error {
 	if errors.As(why, new(*journal.HeldError)) || errors.Is(why, journal.ErrNoRun) {
 		return nil // the current owner of the lease does this, or the run was removed
@@ -218,7 +218,7 @@ func (s *session) park(why error) error {
 	return err
 }
 
-// wake answers the question that park has put.
+// wake answers the question that park has asked.
 func (s *session) wake(ctx context.Context) error {
 	all, err := s.Journal.Questions(ctx, s.id)
 	for _, q := range all {

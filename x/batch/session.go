@@ -54,14 +54,14 @@ type answer struct {
 	body   json.RawMessage
 }
 
-// A hold is an amount that is returned to its account after the visit. It includes no round trip, because a waiting request has
-// not made one.
+// A hold is an amount that an account reserves during a visit and that is refunded afterwards. It contains no round trip, because
+// a waiting request has not been sent.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
 }
 
-// begin discards the requests of the last visit.
+// begin prepares the session for a new visit: it discards the requests of the previous visit.
 func (s *session) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *session) waits() bool {
 	return len(s.asked) > 0
 }
 
-// over returns a transport that holds back requests to models.
+// over returns a transport that holds back requests to models and sends all other requests with next.
 func (s *session) over(next http.RoundTripper) http.RoundTripper { return holding{s, next} }
 
 type holding struct {
@@ -142,8 +142,9 @@ func (held) Is(target error) bool { return target == kind.Waiting }
 func (held) Retryable() bool      { return false }
 func (h held) Sent() bool         { return h.sent }
 
-// ask returns the answer to a request, or stores the request. Same identifies the request at its place in the run; equal requests
-// at one place are distinguished by their order. Sent means that a batch contains the request.
+// ask returns the answer to a request. If there is none yet, it stores the request and returns false; sent reports whether a
+// batch already contains it. The argument same identifies the request at its place in the run; equal requests at the same place
+// are distinguished by their order.
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()

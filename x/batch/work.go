@@ -69,7 +69,7 @@ func uncertain(err error) bool {
 	return !ok || refused.Status >= 500 || refused.Status == http.StatusRequestTimeout
 }
 
-// free notes that a batch was not created.
+// free records that a batch was not created, so that its requests can be part of another batch.
 func (s *session) free(b *made) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,15 +22,15 @@ const (
 	kindTooCostly = "expression/too-costly" // the evaluation exceeds its limits on work or memory
 )
 
-// Check turns an expression over call and out into a check. The expression must yield true or false. The error locates the
-// mistake in the expression.
+// Check returns a check that accepts an answer if the expression, which can use the variables call and out, is true. The error
+// locates a mistake in the expression.
 func Check(expression string) (call.Check, error) {
 	c, _, err := check(expression)
 	return c, err
 }
 
-// AddCheck adds an expression as a check to the Applicator. Validate compares the expression with the type of each input that it
-// checks; a field that the type lacks is a mistake.
+// AddCheck adds a check by an expression to the Applicator; see Check. Validate reports an error if the expression uses a field
+// that the type of an input does not have.
 func AddCheck(app *call.Applicator, name, expression string) error {
 	c, facts, err := check(expression)
 	if err != nil {
@@ -79,7 +79,7 @@ type unjudged struct{ error }
 
 func (e *unjudged) Unwrap() error { return e.error }
 
-// Broken returns false, because another answer may still pass.
+// Broken returns false, because another answer may pass the check.
 func (*unjudged) Broken() bool { return false }
 
 // subject holds the call in the form that expressions see. Its parts are already JSON.
@@ -103,8 +103,8 @@ func subject(req *call.Request) call.JSON {
 
 // Config is the configuration of the capability.
 type Config struct {
-	// Expression is evaluated over call: {'text': 'Hello, ' + call.input.name}. If it is empty, the input supplies an expression
-	// and its variables:
+	// Expression is evaluated with the variable call, as in {'text': 'Hello, ' + call.input.name}. If it is empty, the input of a
+	// call must contain an expression and its variables:
 	//
 	//	{"expression": "a + b", "vars": {"a": 1, "b": 2}}
 	Expression string
@@ -135,8 +135,8 @@ func (c Config) fits(name string, s *schema.Schema) error {
 	return nil
 }
 
-// New returns a capability whose out is the value of the expression, whatever its schema. By default its id is solver/cel, its
-// kind is solver, and it answers cel/eval.
+// New returns a capability whose output is the value of the expression. Fields of the metadata that are empty have defaults: the
+// id solver/cel, the kind solver and the intent cel/eval.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {

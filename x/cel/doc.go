@@ -1,5 +1,5 @@
-// Package cel lets calls use expressions in the Common Expression Language, either as checks that judge an answer or as a
-// capability that computes one.
+// Package cel evaluates expressions in the Common Expression Language, either as checks that accept or reject the answers of
+// calls, or as a capability that computes answers.
 //
 //	check, err := cel.Check("out.total == call.input.a + call.input.b")
 //

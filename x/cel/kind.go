@@ -25,7 +25,8 @@ func (language) Formula(text string, variables []string) (call.Expression, error
 
 func (language) Check(text string) (call.Check, call.CheckFacts, error) { return check(text) }
 
-// compiled compiles an expression. It keeps a failed compilation from returning an Expression that is not nil.
+// compiled compiles an expression. If the compilation fails, it returns a nil interface rather than an interface that contains a
+// nil pointer.
 func compiled(text string, variables []string, result expr.Result) (call.Expression, error) {
 	program, err := expr.Compile(text, variables, result)
 	if err != nil {
@@ -34,7 +35,7 @@ func compiled(text string, variables []string, result expr.Result) (call.Express
 	return program, nil
 }
 
-// Part provides solver/cel and the language.
+// Part adds the solver cel and the expression language to a program.
 var Part = kinds.Kind{
 	Name:         "solver/cel",
 	Read:         readKind,

@@ -18,8 +18,8 @@ type asked struct {
 	Share  float64 `json:"share"`  // share of all trials
 }
 
-// askedBy returns the sorted ids of the capabilities that were called between start and out, including those of a call whose
-// failure ended the pipeline.
+// askedBy returns the sorted ids of the capabilities that were called between start and out. If a failed call has ended the
+// pipeline, the capabilities of this call are included.
 func askedBy(start, out dag.DAG) (ids []string) {
 	note := func(r *call.Record) {
 		if r != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Baseline holds the results of an evaluation with which others are compared. It is read from the DAG of a run, or from a file
-// written by Write, which takes a few dozen bytes for each case.
+// A Baseline holds the results of an evaluation, so that later evaluations can be compared with it. It is read from the DAG of a
+// run, or from a file written by Write, which has a few dozen bytes for each case.
 type Baseline struct {
 	name    string // name of the run or of the file
 	scorers []string
@@ -35,7 +35,8 @@ type baselineHead struct {
 	Scorers []string `json:"scorers"`
 }
 
-// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is the baseline's name in reports.
+// BaselineOf returns the results of a finished evaluation, read from the DAG of its run. The argument name is the baseline's name
+// in reports.
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {
@@ -118,7 +119,7 @@ func (b *Baseline) Write(w io.Writer) error {
 	return errors.Join(err, buffered.Flush())
 }
 
-// ReadBaseline reads a file written by Write.
+// ReadBaseline reads a baseline from a file that Write has written.
 func ReadBaseline(file string) (*Baseline, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A group contains the cases whose digests begin with the same byte, which is the group's content. It is a leaf whose cases are
-// lanes of a child. Because the nodes of a child do not stay in the DAG, 200,000 finished cases leave only 256 result nodes. The
-// group of a case does not depend on other cases, so the place of a case in the run, which is part of its reuse key, does not
-// change.
+// group is the type of a node that represents all cases whose digests begin with the same byte, its content. A leaf runs the
+// cases of a group as lanes of its child. Because the nodes of a child do not stay in the DAG, 200,000 finished cases leave only
+// 256 result nodes. The group of a case does not depend on other cases, so other cases do not change the case's place in the run,
+// which is part of its reuse key.
 var group = dag.NewType[string]("eval/group")
 
 // A visit is one trial of a case, and the item of a lane.
@@ -50,7 +50,8 @@ type failure struct {
 	Error  bool   `json:"error,omitempty"` // a provider failed, not the pipeline
 }
 
-// paid is the cost of an answer or of a score. It is stored in the node's meta, because times and prices must not change ids.
+// paid is the cost of an answer or a score. It is stored in the node's meta, because times and prices must not change the node's
+// id.
 type paid struct {
 	budget.Usage
 	Seconds float64  `json:"seconds,omitempty"`
@@ -281,8 +282,8 @@ func (a *answer) take(out, start dag.DAG) error {
 // planType is the type of the first node of a plan.
 const planType = "stone/plan"
 
-// ends reports whether an error ends the whole run, not just the case. Such errors are an exhausted budget, a waiting question, a
-// failed recorder, a broken check, and a key or account that the provider rejects.
+// ends reports whether an error ends the whole run rather than only its case, because the budget is exhausted, a question is
+// waiting, the recorder has failed, a check is broken, or a provider rejects the key or the account.
 func ends(err error) bool {
 	return fault.EndsRun(err) || lockedOut(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, reasons.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
@@ -325,7 +326,7 @@ var outages = []kind.Kind{
 	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, reasons.Down,
 }
 
-// refused reports whether a provider rejects the request in a way in which it would reject the next one, too.
+// refused reports whether a provider has rejected the request for a reason that also applies to the following requests.
 func refused(err error) bool {
 	_, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && !llm.Retryable(err)

@@ -18,7 +18,8 @@ type comparison struct {
 	Seconds Estimate        `json:"seconds"`           // difference in latency per case
 }
 
-// scoreCompared is the difference in one score. It is positive if the score is now higher.
+// scoreCompared is the difference in the results of one scorer. The difference is positive if the score is now higher than in the
+// baseline.
 type scoreCompared struct {
 	Name string `json:"name"`
 	Estimate
@@ -140,7 +141,7 @@ func (e *evaluation) compared(name string, p *pairs) scoreCompared {
 	return s
 }
 
-// tell adds the input and the expected output to a case.
+// tell sets the fields of t that show the input and the expected output of its case.
 func (set *dataset) tell(t *Turned) {
 	if input, expected, err := set.content(set.rows[set.byID[t.Case]]); err == nil { // cannot fail: newRow has written the row
 		if t.Input = text.Content(input, columnsOfInput); len(expected) <= maxExpected {

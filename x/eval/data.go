@@ -33,7 +33,7 @@ type Data struct {
 	Rows []any  // used instead of the file; each row must marshal to a JSON object
 
 	Expected string   // column with the expected output; empty means "expected"
-	Cluster  string   // column that groups questions which are not independent; may be empty
+	Cluster  string   // column whose value is the same for questions that depend on each other; may be empty
 	Slices   []string // columns by whose values the report is split
 
 	// Split selects a part of the data: the rows whose column "split" has this value. If there is no such column, "dev" is the
@@ -114,7 +114,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	return set, set.choose()
 }
 
-// choose draws the cases from the rows.
+// choose selects the cases of the evaluation from the rows.
 func (set *dataset) choose() error {
 	if set.Split == TestSplit {
 		set.test = set.digest()
@@ -230,7 +230,7 @@ func itemsOf(data json.RawMessage) (items []json.RawMessage, err error) {
 	return items, nil
 }
 
-// gather returns an object of the columns that are properties of a schema. It returns nil if there are none.
+// gather returns an object that consists of the columns named after properties of a schema, or nil if there are no such columns.
 func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	for _, field := range s.Properties() {
@@ -255,7 +255,7 @@ func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessag
 	return data, fits(ctx, s, data)
 }
 
-// sole reports whether the input is required and no other input is.
+// sole reports whether the input is the only required input.
 func (set *dataset) sole(in tree.Input) bool {
 	required := 0
 	for _, other := range set.inputs {
@@ -266,7 +266,7 @@ func (set *dataset) sole(in tree.Input) bool {
 	return required == 1 && !in.Optional
 }
 
-// wanted describes the columns from which an input can be read.
+// wanted returns a description of the columns from which an input can be read, for errors.
 func wanted(t dag.AnyType, sole bool) string {
 	names := append([]string{t.Name()}, t.Schema().Properties()...)
 	if sole {

@@ -1,5 +1,5 @@
-// Package eval evaluates pipelines on data sets. It shows whether one pipeline is better than another, or whether the difference
-// is noise.
+// Package eval evaluates pipelines on data sets, and shows whether the difference between two pipelines is significant or only
+// noise.
 //
 // An evaluation is itself a pipeline, built around the pipeline that is evaluated. It is run, resumed, limited and shown like any
 // other pipeline:
@@ -22,10 +22,11 @@
 //
 // # Scores
 //
-// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline has created, and produces a [Score]: a
-// number, a verdict and a reason. Besides "right", there are three verdicts: "wrong", "no answer" and "error". If the pipeline
-// itself fails, for example because no check accepts an answer, the verdict is "no answer", which counts as 0. An unreachable
-// provider or a timeout is an error: the case is retried, and if that fails it is reported and excluded from the mean.
+// A [Scorer] is a leaf that reads the answer to a case, and possibly other nodes that the pipeline has created, and produces a
+// [Score]. A score consists of a number, a verdict and a reason. The verdict is "right", "wrong", "no answer" or "error". If the
+// pipeline itself fails, for example because no check accepts an answer, the verdict is "no answer", which counts as 0. If a
+// provider is unreachable or times out, the case is retried. If the retries fail too, the verdict is "error", and the case is
+// reported but excluded from the mean.
 //
 // The answer to each case is a reusable leaf. With journal.Options.Reuse, a run with a different scorer reuses the answers of an
 // earlier run without calling a model. The code of functions is not part of the reuse key, so reuse answers of a Go pipeline only
@@ -33,13 +34,14 @@
 //
 // # Reports
 //
-// The [Report] is the last node of the evaluation. For every scorer, it contains the mean with an interval for the uncertainty
-// between questions and, with several trials, pass@k and pass^k. A [Baseline] is compared case by case, and a [Gate] judges the
-// report.
+// The [Report] is the last node of the evaluation. For every scorer, it contains the mean of the scores with a confidence
+// interval that accounts for the differences between questions and, if Trials is more than 1, pass@k and pass^k. A [Baseline] is
+// compared case by case, and a [Gate] judges the report.
 //
 // # Tuning
 //
-// A [Tuning] chooses the order and the threshold of a cascade within a given cost per case. It is a pipeline, too.
+// A [Tuning] chooses the order and the threshold of a cascade such that its cost per case does not exceed a given limit. It, too,
+// runs as a pipeline.
 //
 // # Reading results
 //

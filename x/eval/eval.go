@@ -35,8 +35,8 @@ type Config struct {
 // Result is the type of the last node of an evaluation.
 var Result = dag.NewType[Report]("eval/report")
 
-// Run evaluates the pipeline and returns the report. The run fails, and can be resumed, if its budget is exhausted or a question
-// waits for a person. A case that fails does not make the run fail.
+// Run evaluates the pipeline and returns the report. If a case fails, the evaluation continues with the other cases. If the
+// budget is exhausted or a question waits for a person, the run fails and can be resumed.
 func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	p, err := Pipeline(ctx, cfg, run)
 	if err != nil {
@@ -45,7 +45,8 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	return stone.Produce(withAccount(ctx), p, Result, run)
 }
 
-// withAccount adds an account to a context that has none. A resumed run restores its earlier costs into the account.
+// withAccount returns ctx or, if it has no budget.Account, a context with an account, so that a resumed run can restore its
+// earlier costs.
 func withAccount(ctx context.Context) context.Context {
 	if budget.From(ctx) == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
@@ -53,8 +54,9 @@ func withAccount(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error describes faults in the data or in
-// the configuration. A resumed run includes the costs from before its interruption only if its context has a budget.Account.
+// Pipeline returns the evaluation as a pipeline, which must be run with the given stone.Config. The error describes faults in the
+// data or in the configuration. The costs in the report of a resumed run include earlier costs only if the context has a
+// budget.Account.
 func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
 	e, err := newEvaluation(ctx, cfg, run)
 	if err != nil {

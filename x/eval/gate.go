@@ -16,14 +16,14 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked, except ErrorsMost: if it is 0, a
-// single error means that the gate cannot tell.
+// A Gate is a list of rules that an evaluation must satisfy. A rule with a zero value is not checked. The exception is
+// ErrorsMost: if it is 0 and there is an error, the verdict is CannotTell.
 type Gate struct {
 	Must        []string           // cases, given by the start of their digest, that every scorer must find right in every trial
 	Never       []string           // kinds of failure that must not occur in any case
 	NoWorseThan map[string]float64 // maximum loss of the mean compared with the baseline, by scorer
 	AtLeast     map[string]float64 // minimum mean, by scorer
-	USDAtMost   float64            // maximum cost of all answers and judges
+	USDAtMost   float64            // maximum cost of all answers and judges, in USD
 	ErrorsMost  int                // maximum number of errors excluded from a mean
 	Routing     RoutingRules       // rules for the report of a Routing
 }
@@ -99,7 +99,7 @@ type rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Found   string `json:"found"`
-	// Needed is the number of cases with which the rule could probably be decided; zero if no number would suffice.
+	// Needed is the number of cases that would probably suffice to decide the rule. Zero means that no number would.
 	Needed int `json:"needed,omitempty"`
 }
 
@@ -165,7 +165,7 @@ func (e *evaluation) named(id string) (at int, err error) {
 	return at, nil
 }
 
-// judging returns a digest of everything that affects the report, except the results.
+// judging returns a digest of everything that affects the report, except the answers and scores.
 func (e *evaluation) judging() (string, error) {
 	parts := struct {
 		Cases, Baseline string
@@ -289,7 +289,7 @@ func never(t *tally, kind string) rule {
 	return settled("never "+kind, n == 0, fmt.Sprintf("%d times", n))
 }
 
-// alone returns the rules that apply to the evaluation of a single pipeline.
+// alone returns the gate without the rules for a Routing.
 func (g *Gate) alone() *Gate {
 	if g == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/tree"
 )
 
@@ -22,11 +23,11 @@ import (
 // version fell short, and proposes a better prompt. If the new version is better on these cases, it is tried on all of dev. If
 // the best version beats the original prompts, both versions answer the test split once.
 //
-// As in GEPA, versions are drawn from those that no other version dominates, in proportion to the number of cases in which they
-// are best: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
+// As in GEPA (L. A. Agrawal et al., arXiv 2507.19457, section 3), a version is drawn from the versions that no other version
+// dominates, with a probability proportional to the number of cases in which it is best.
 type Improving struct {
 	Program stone.Ashlar
-	// Data is read twice: once for the dev split and once for the test split. N limits each of them.
+	// Data is read twice: once for the dev split and once for the test split. Data.N limits the number of cases of each split.
 	Data   Data
 	Scorer Scorer
 	Lanes  int // maximum number of concurrent cases, at most 256; zero means 64
@@ -38,7 +39,7 @@ type Improving struct {
 	Prompts []string
 	Rounds  int // maximum number of proposals; zero means 12
 	Shown   int // number of cases shown for each proposal; zero means 4
-	Looks   int // number of earlier runs that used the test split, to be shown in the question
+	Looks   int // number of earlier runs that used the test split; the question "accept" shows it
 }
 
 // Improved is the type of the last node of an Improving.
@@ -48,11 +49,10 @@ const (
 	maxRounds   = 200
 	maxShown    = 32
 	maxImproved = 5000 // maximum number of cases of a split
-	reviseCall  = "eval/revise"
 )
 
-// Run improves the prompts. If the test shows an improvement, the question "accept" is asked; without an ask.Frontend, the run
-// waits for the answer.
+// Run improves the prompts and returns the revision. If the test shows an improvement, the run asks the question "accept";
+// without an ask.Frontend, it waits for the answer.
 func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) {
 	p, err := i.Pipeline(ctx, run)
 	if err != nil {
@@ -61,8 +61,8 @@ func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) 
 	return stone.Produce(withAccount(ctx), p, Improved, run)
 }
 
-// Pipeline returns the improvement as a pipeline, for a run with the given Config. A resumed run includes the costs from before
-// its interruption only if its context has a budget.Account.
+// Pipeline returns the improvement as a pipeline, which must be run with the given stone.Config. The costs in the revision of a
+// resumed run include earlier costs only if the context has a budget.Account.
 func (i Improving) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
 	m, err := i.read(ctx, run)
 	if err != nil {
@@ -115,7 +115,7 @@ type improver struct {
 	revise    stone.Ashlar
 }
 
-// A split is a part of the data, with the pipeline that answers its cases.
+// A split is a part of the data together with the pipeline that answers the cases in it.
 type split struct {
 	e     *evaluation
 	cases stone.Ashlar
@@ -147,12 +147,12 @@ func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error
 		}
 	}
 	m.revise = stone.Seq("propose", call.New("ask", proposed, call.Spec{
-		Applicator: i.Applicator, Intent: reviseCall, Cap: i.By, Input: dag.Derive[question, any](critique, func(q question) any { return q }),
+		Applicator: i.Applicator, Intent: terms.Revise, Cap: i.By, Input: dag.Derive[question, any](critique, func(q question) any { return q }),
 	}))
 	return m, nil
 }
 
-// find determines the prompts that may be revised.
+// find sets the prompts that may be revised: all adjustable prompts or, if Prompts is not nil, the prompts named there.
 func (m *improver) find() error {
 	m.texts = map[string]string{}
 	all, err := adjustable(m.Program)
@@ -227,7 +227,7 @@ func (i Improving) split(ctx context.Context, part string, run stone.Config) (*s
 	return s, nil
 }
 
-// version returns a digest of the cases and prompts, because a run cannot be resumed with different ones.
+// version returns a digest of the cases and prompts, because a run cannot be resumed if these have changed.
 func (m *improver) version() string {
 	return fmt.Sprintf("%s %s %d %d %s %q", m.dev.e.version(), m.test.e.version(), m.Rounds, m.Shown, m.By, m.texts)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// chosen lists the ids of the cases that a version of the prompts must answer.
+// chosen is the type of a node that lists the ids of the cases that a version of the prompts must answer.
 var chosen = dag.NewType[[]string]("eval/chosen")
 
-// attempted lists the attempts at these cases.
+// attempted is the type of a node that lists the attempts at these cases.
 var attempted = dag.NewType[[]attempt]("eval/attempts")
 
 // An attempt is an answer to a case, with its score.
@@ -81,7 +81,7 @@ func (a *attempt) take(n *dag.Node) error {
 	return nil
 }
 
-// answers runs the cases with a version of the prompts. It returns the attempts and their cost in USD.
+// answers answers the cases with a version of the prompts, and returns the attempts and their cost in USD.
 func (s *split) answers(ctx context.Context, d dag.DAG, texts map[string]string, ids []string) (map[string]attempt, float64, error) {
 	start, err := chosen.Append(d, ids)
 	if err == nil {
@@ -106,7 +106,7 @@ func (s *split) answers(ctx context.Context, d dag.DAG, texts map[string]string,
 	return by, spent.USD, err
 }
 
-// child runs a child and returns its node.
+// child runs a child of the leaf and returns the node that the child has produced.
 func child(ctx context.Context, p stone.Ashlar, d dag.DAG, made dag.AnyType) (*dag.Node, error) {
 	out := stone.In(ctx).RunChild(p, d).Within(nil)
 	if out.InFlight() {

@@ -10,9 +10,10 @@ import (
 
 // A Revision is the result of an Improving.
 type Revision struct {
-	Changes []change `json:"changes,omitempty"` // changes in the version that is best on dev; none if this is the original version
-	// Before and After are the scores on dev. Because the version was chosen by these scores, expect somewhat lower scores on
-	// other cases.
+	// changes that lead from the original prompts to the version with the best score on dev; empty if the original is the best
+	Changes []change `json:"changes,omitempty"`
+	// Before and After are the scores of the original and of the best version on dev. Because the best version was chosen by
+	// these scores, expect a somewhat lower score on other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
 	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev, so that the test split was not used
@@ -31,11 +32,11 @@ type change struct {
 	After  string `json:"after"`
 }
 
-// tested compares the two versions on the test split, which each has answered once.
+// tested is the comparison of the original and the best version on the test split. Each version has answered the split once.
 type tested struct {
 	Before     Estimate `json:"before"`
 	After      Estimate `json:"after"`
-	Difference Estimate `json:"difference"`       // difference in the same cases
+	Difference Estimate `json:"difference"`       // mean difference between the scores of the same cases
 	Errors     int      `json:"errors,omitempty"` // cases excluded because an answer or its score is missing
 	Looks      int      `json:"looks"`            // number of runs that have used this test split, including this one; from Improving.Looks
 }
@@ -44,17 +45,18 @@ type tested struct {
 type round struct {
 	Prompt string `json:"prompt"` // name of the prompt
 	From   int    `json:"from"`   // number of the version that was revised; 0 is the original
-	Cases  int    `json:"cases"`  // number of cases shown for the proposal
-	// Before and After are the sums of the scores in these cases.
+	Cases  int    `json:"cases"`  // number of cases that were shown to the revising capability
+	// Before and After are the sums of the scores of these cases before and after the revision.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	// Version is the number of the new version. It is 0 if the proposal was not better in these cases.
+	// Version is the number of the new version, or 0 if the proposal was not better in these cases.
 	Version int     `json:"version,omitempty"`
 	Dev     float64 `json:"dev,omitempty"` // mean score of the version on dev
 	Why     string  `json:"why,omitempty"` // the proposal's comment on the cases, or the reason why there is no proposal
 }
 
-// Better reports whether the test has shown an improvement: the 95 % interval of the difference is above zero.
+// Better reports whether the test has shown an improvement, that is, whether the whole 95 % interval of the difference is above
+// zero.
 func (r Revision) Better() bool { return r.Test != nil && r.Test.Difference.Low > 0 }
 
 // String describes the result of the proposal.
@@ -66,7 +68,7 @@ func (r round) String() string {
 	return fmt.Sprintf("%s: version %d, %s of dev", what, r.Version, mean4(r.Dev))
 }
 
-// Text returns the revision as text for a terminal: the tables, and the changes as a difference.
+// Text returns the revision as text for a terminal: tables, followed by a diff of the prompts.
 func (r Revision) Text() string {
 	p := part{head: []string{"prompts", "dev", "95 %", "test", "95 %"}}
 	row := func(name string, dev Estimate, test *Estimate) {
@@ -86,7 +88,7 @@ func (r Revision) Text() string {
 	return tables(p) + r.diff()
 }
 
-// verdict describes the result of the test.
+// verdict returns a sentence that describes the result of the test.
 func (r Revision) verdict() string {
 	if r.Test == nil {
 		return "no version does better on dev; the test was not looked at"
@@ -105,7 +107,7 @@ func (r Revision) verdict() string {
 	return line + ": no improvement is shown"
 }
 
-// diff returns the changes line by line.
+// diff returns a line-by-line diff of the changed prompts.
 func (r Revision) diff() string {
 	var b strings.Builder
 	for _, c := range r.Changes {

@@ -22,8 +22,8 @@ type version struct {
 	attempts map[string]attempt
 }
 
-// value returns the score in a case. If there is no score, because a provider or a scorer failed, the version counts as no better
-// than any other in this case.
+// value returns the version's score in the case with the id. If there is no score, because a provider or a scorer failed, it
+// returns 0, so that the version counts as no better than any other in this case.
 func (v *version) value(id string) float64 { return v.attempts[id].Value }
 
 // work is the state of an improvement.
@@ -76,13 +76,13 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// testCost returns the expected cost of the test, which is reserved until the end.
+// testCost returns the expected cost of the test, which the budget must still be able to pay after the rounds.
 func (w *work) testCost() float64 { return 2 * w.perCase * float64(len(w.test.ids)) }
 
 // roundCost returns the highest expected cost of a round.
 func (w *work) roundCost() float64 { return w.perTry + w.perCase*float64(len(w.dev.ids)) }
 
-// stops returns the reason why there is no n-th round, or "".
+// stops returns the reason why there must be no n-th round, or "" if there may be one.
 func (w *work) stops(ctx context.Context, n int) string {
 	left := budget.From(ctx).Left().USD
 	switch {
@@ -96,7 +96,7 @@ func (w *work) stops(ctx context.Context, n int) string {
 	return ""
 }
 
-// short returns the cases in which a version falls short.
+// short returns the ids of the cases in which the version's answer is wrong or missing.
 func (w *work) short(v *version) (ids []string) {
 	for _, id := range w.dev.ids {
 		if verdict := v.attempts[id].Verdict; verdict == wrong || verdict == noAnswer {
@@ -106,7 +106,7 @@ func (w *work) short(v *version) (ids []string) {
 	return ids
 }
 
-// round requests a proposal and tries it.
+// round requests the n-th proposal and tries it.
 func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 	chance := rand.New(rand.NewPCG(w.Data.Seed, uint64(n)))
 	from := w.parent(chance)
@@ -160,8 +160,8 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *round, parent *version, sh
 	return nil
 }
 
-// parent draws the version to be revised next from the versions that fall short in some case and that no other version dominates,
-// in proportion to the number of cases in which each is best.
+// parent draws the version to be revised next from the versions that fall short in some case and that no other version dominates.
+// A version's probability is proportional to the number of cases in which it is best.
 func (w *work) parent(chance *rand.Rand) int {
 	weights := make([]int, len(w.pool))
 	total := 0
@@ -186,8 +186,8 @@ func (w *work) parent(chance *rand.Rand) int {
 	panic("unreachable")
 }
 
-// matched reports whether another version is at least as good as the i-th in every case and better in at least one. If versions
-// are equal, only the first is not matched.
+// matched reports whether another version is at least as good as the i-th version in every case and better in at least one. Of
+// several equal versions, all but the first are matched.
 func (w *work) matched(i int) bool {
 	for k, other := range w.pool {
 		better, worse := k < i, false
@@ -255,7 +255,7 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	return nil
 }
 
-// compare compares two versions in the test cases for which both have a score.
+// compare compares the scores of two versions in the test cases in which both have a score.
 func (w *work) compare(before, after map[string]attempt) *tested {
 	t := &tested{Looks: w.improver.Looks + 1}
 	var was, is []float64
@@ -299,7 +299,7 @@ var (
 // maxPrompt is the maximum size of a prompt in bytes.
 const maxPrompt = 64 << 10
 
-// propose requests a better prompt. If there is no usable answer, the text is "" and why is the reason.
+// propose requests a better prompt and returns its text. If there is no usable answer, text is "" and why is the reason.
 func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *version, shown []string) (text, why string, err error) {
 	q, err := w.critique(parent.texts[name], parent, shown)
 	if err != nil {
@@ -311,7 +311,7 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	}
 	account := budget.From(ctx).Under(address.Child(stone.In(ctx).Path(), w.revise.Name(), len(w.Rounds)+1))
 	out := stone.In(budget.With(ctx, account)).RunChild(w.revise, start).Within(nil)
-	w.perTry = account.Used().USD // includes the cost of a failed proposal
+	w.perTry = account.Used().USD // failed proposals cost something too
 	w.USD += w.perTry
 	if err := out.Cause(); out.InFlight() {
 		if ctx.Err() != nil || ends(err) || broken(err) {

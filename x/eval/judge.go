@@ -28,10 +28,10 @@ type graded struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// judge returns a scorer that makes calls with the intent eval/grade. Like any call, these have candidates, retries and a budget,
-// and reuse grades of earlier runs. A judge that is unavailable or returns no score is an error. A pairwise judge is called
-// twice, with the answer and the expected output in both orders, and grades the second text. An answer that wins in only one
-// order is a tie.
+// judge returns a scorer that makes calls with the intent eval/grade. Like all calls, they have candidates, retries and a budget,
+// and reuse the grades of earlier runs. If a judge is unavailable or returns no score, the verdict is an error. A pairwise judge
+// grades the second of two texts. It is called twice, with the answer and the expected output in both orders; if the answer wins
+// in only one order, the result is a tie.
 func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	rubric := s.argument
 	if file, ok := strings.CutPrefix(rubric, "@"); ok {
@@ -74,8 +74,8 @@ type asking struct {
 // of a case.
 const remembered = 365 * 24 * time.Hour
 
-// ask returns the step that calls a judge. A failed call becomes a result, unless its failure ends the run. Dispatch.AllowFailure
-// is not used, because it would turn even an exhausted budget into a result.
+// ask returns the step that calls a judge. If the call fails, the failure becomes the step's result, unless it must end the run.
+// Dispatch.AllowFailure is not used, because it would turn even an exhausted budget into a result.
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{
@@ -135,7 +135,8 @@ func (s scorerSpec) question(set *dataset, d dag.DAG, rubric string, turned bool
 	return input, nil
 }
 
-// judged returns the step that computes the score from the grades, if the case has an answer.
+// judged returns the step that computes the score of a case from the grades. If the case has no answer, the score is already
+// settled.
 func (s scorerSpec) judged(set *dataset, score func([]grade) Score, asked ...asking) stone.Ashlar {
 	steps, reads := []stone.Ashlar{}, []dag.Querier{answered}
 	for _, a := range asked {

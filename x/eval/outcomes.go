@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// outcomes holds the results of a group.
+// outcomes holds the results of all trials of a group.
 type outcomes struct {
 	Rows []outcome `json:"rows"`
 }
@@ -29,7 +29,7 @@ const verdictLetters = "rwne"
 
 var verdicts = []string{right, wrong, noAnswer, errored}
 
-// letter returns the letter of a verdict.
+// letter returns the letter that represents a verdict.
 func letter(verdict string) (byte, error) {
 	for i, v := range verdicts {
 		if v == verdict {
@@ -54,7 +54,7 @@ type cost struct {
 
 const maxReason = 200
 
-// collect returns the node of a group, made from its lanes.
+// collect returns the node with the outcomes of a group, which it reads from the group's lanes.
 func collect(d dag.DAG) (*dag.Node, error) {
 	found, costs, err := outcomesOf(d)
 	if err != nil {
@@ -103,7 +103,7 @@ func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 }
 
 func (o *outcome) answer(n *dag.Node, spent *cost) error {
-	var head struct{ Failure *failure } // only the failure is decoded, not the nodes
+	var head struct{ Failure *failure } // decode only the failure, not the nodes
 	if err := json.Unmarshal([]byte(n.JSON()), &head); err != nil {
 		return err
 	}

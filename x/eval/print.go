@@ -255,7 +255,7 @@ func interval(e Estimate) string {
 
 func between(e Estimate) string { return bounded(e, signed) }
 
-// bounded formats an interval. The interval of a single cluster has no bounds.
+// bounded formats the interval of an estimate. It returns "unknown" if the interval has no bounds, as for a single cluster.
 func bounded(e Estimate, print func(float64) string) string {
 	if e.High > math.MaxFloat32 {
 		return "unknown"
@@ -271,7 +271,7 @@ func usd(x float64) string {
 	return "$0"
 }
 
-// short returns the part of a digest that is used as the name of a case.
+// short returns the beginning of a digest, by which reports identify a case.
 func short(id string) string { return id[:min(len(id), 12)] }
 
 type junitSuite struct {
@@ -295,8 +295,8 @@ type junitResult struct {
 	Message string `xml:"message,attr"`
 }
 
-// JUnit returns the report as JUnit XML. The test cases are the rules of the gate, where undecided rules are skipped, and the
-// scores.
+// JUnit returns the report as JUnit XML. Each rule of the gate and each score is a test case; a rule that could not be decided is
+// a skipped test case.
 func (r Report) JUnit() ([]byte, error) {
 	s := junitSuite{Name: "stone eval " + r.Pipeline}
 	for _, score := range r.Scores {

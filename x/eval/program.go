@@ -44,7 +44,7 @@ func (s scorerSpec) schema() (Scorer, error) {
 	}), nil
 }
 
-// cel returns a scorer for an expression whose value is true, false or a number.
+// cel returns a scorer whose score is the value of an expression: true, false or a number.
 func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 	language, err := kinds.Language(app)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 // unjudged is the error of an expression that could not be evaluated for an answer.
 type unjudged struct{ error }
 
-// Broken returns false: an expression that fails for one answer may work for another.
+// Broken returns false, because an expression that fails for one answer may work for another answer.
 func (unjudged) Broken() bool { return false }
 
 // scoreOf converts true, false or a number to a score.
@@ -114,8 +114,8 @@ const (
 	commandOutput = 64 << 10
 )
 
-// command returns a scorer that runs a program. The program reads the case as a JSON object from standard input. It cannot use
-// the network, and can read only the files of its directory.
+// command returns a scorer that runs a program. The program reads the case as a JSON object from standard input. It has no
+// network access and can read only the files in its directory.
 func (s scorerSpec) command() (Scorer, error) {
 	file, err := filepath.Abs(s.argument)
 	if err != nil {
@@ -152,8 +152,8 @@ func (s scorerSpec) command() (Scorer, error) {
 	}, stone.Reusable(), needsProcess), nil
 }
 
-// printed returns the score from a program's exit status or, if the program printed a score on its last line, from that score: a
-// number or {"value": …, "reason": …}.
+// printed returns the score that a program has printed on its last line, as a number or as {"value": …, "reason": …}. If the
+// program has printed none, the score depends on the exit status.
 func printed(err error, out string) (s Score, _ error) {
 	last := strings.TrimSpace(out)
 	last = strings.TrimSpace(last[strings.LastIndexByte(last, '\n')+1:])

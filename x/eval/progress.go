@@ -14,18 +14,18 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Progress is the progress of an evaluation, as numbers of answers.
+// Progress is the progress of an evaluation. Its numbers count answers.
 type Progress struct {
 	Total    int // expected answers: cases times trials
 	Done     int
-	Recorded int // number of answers in Done that were recorded before
+	Recorded int // number of answers in Done that an earlier process or run has recorded
 	Failed   int // number of cases in Done without an answer
 
 	Round string // description of the last round of an Improving, which has no Total
 }
 
-// Watch returns a watcher for the run of an evaluation. It calls show after each answer or, for an Improving, after each round.
-// Calls of show are never concurrent.
+// Watch returns a watcher for the run of an evaluation. The watcher calls show after each answer or, for an Improving, after each
+// round. Calls of show are never concurrent.
 func Watch(p stone.Ashlar, show func(Progress)) event.Watcher {
 	w := &progress{show: show}
 	w.size = extentOf(p)
@@ -92,8 +92,8 @@ type extent struct {
 	test   string
 }
 
-// TestOf returns the digest of the test split from which an evaluation reads its cases. It returns "" if the evaluation does not
-// use the test split. The digest is the same for all pipelines.
+// TestOf returns a digest of the test split that an evaluation reads its cases from, or "" if the evaluation does not use the
+// test split. The digest does not depend on the evaluated pipeline.
 func TestOf(p stone.Ashlar) string { return extentOf(p).test }
 
 func (e *evaluation) extent() extent {

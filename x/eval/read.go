@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Read parses scorers. Each text is KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an .edn or .json file that contains
-// a list of {:name :kind :argument :node :of :expected}. The kinds are:
+// Read returns the scorers that the given strings describe. Each string is KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name
+// of an .edn or .json file that contains a list of {:name :kind :argument :node :of :expected}. The kinds are:
 //
 //	exact            the same text, or the same JSON value
 //	normalised       the same words, whatever their case and punctuation
@@ -38,9 +38,9 @@ import (
 //	judge:RUBRIC     the score given by a judge; the rubric is a text or @FILE
 //	pairwise:RUBRIC  a judge, called with both orders, prefers the answer to the expected output
 //
-// In a file, node is the type of the node to be scored instead of the output, of is the path of a field in it, such as
-// items.0.price, and expected is a path in the expected output. App provides the judges and the language for cel. It may be nil
-// if neither is used.
+// In a file, node is the type of a node that is scored instead of the output, of is the path of the scored field, such as
+// items.0.price, and expected is the path of the field in the expected output. The argument app provides the judges and the
+// language of cel expressions. It may be nil if there are no such scorers.
 func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 	for _, text := range texts {
 		specs := []scorerSpec{}
@@ -163,7 +163,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 	return Scorer{}, fmt.Errorf("unknown kind %q: want one of %s", s.kind, strings.Join(kindNames, ", "))
 }
 
-// leafOf returns a scorer whose version is made from all of its settings.
+// leafOf returns a scorer whose version is derived from all its settings.
 func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(s.name, s.node, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
 }
@@ -193,7 +193,7 @@ func (s scorerSpec) expecting(score func(c Case, want json.RawMessage) (Score, e
 	return scorer
 }
 
-// got returns the value to be scored. If the answer does not have this value, the answer is wrong.
+// got returns the value to be scored. It returns an error if the answer does not contain the value, so that the answer is wrong.
 func (s scorerSpec) got(c Case) (json.RawMessage, error) {
 	v := c.Output
 	if s.node != "" {

@@ -29,7 +29,7 @@ const (
 // recordedRuns is the name of the recorded runs when they are the baseline.
 const recordedRuns = "the recorded runs"
 
-// addRuns adds the recorded runs in the context, except those that do not match the pipeline.
+// addRuns adds those recorded runs in the context to the data set that match the pipeline.
 func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	set.recorded, set.skipped = map[string]string{}, map[string]int{}
 	for c, err := range runs.Each(ctx) {
@@ -57,7 +57,8 @@ func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	return nil
 }
 
-// columnsOf returns the inputs of a run, its reference answer, and the columns named by Data.
+// columnsOf returns the columns of the case that a run provides: the run's inputs, its reference answer, and the other columns
+// that Data names.
 func (set *dataset) columnsOf(c past.Case) (object, error) {
 	cols := object{}
 	for _, in := range set.inputs {
@@ -82,7 +83,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 			return nil, err
 		}
 		if name == "" {
-			name = set.Expected // unless the run contains a node of that type
+			name = set.Expected // if the run contains no node of that type
 		}
 		if found {
 			cols[name] = data
@@ -91,7 +92,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 	return cols, nil
 }
 
-// leftOut describes the runs that are not used as cases.
+// leftOut returns a description of the runs that are not used as cases.
 func leftOut(skipped map[string]int, prefix string) string {
 	var all []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
@@ -117,7 +118,7 @@ func (e *evaluation) overRuns() error {
 	return nil
 }
 
-// before returns the answer in the recorded run of a case, which counts as trial 0.
+// before returns the answer that the recorded run of a case contains. It counts as trial 0.
 func (e *evaluation) before(ctx context.Context, v visit) (got answer, cost paid, err error) {
 	got = answer{Case: v.Case}
 	r, err := past.RunsOf(ctx).Result(ctx, e.data.recorded[v.Case])
@@ -144,7 +145,7 @@ func (f *failure) lacks() bool {
 	return f.Kind == noPerson || f.Kind == noEffect
 }
 
-// recordedOf counts the requests, and those that could not be answered from records.
+// recordedOf returns the number of requests and the number of requests that could not be answered from records.
 func (e *evaluation) recordedOf(t *tally) map[string]int {
 	if e.data.recorded == nil {
 		return nil

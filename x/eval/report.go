@@ -28,10 +28,10 @@ type Report struct {
 	Asked    []asked       `json:"asked,omitempty"`  // capabilities that calls have called
 	Reused   int           `json:"reused,omitempty"` // number of answers reused from an earlier run
 	Looks    int           `json:"looks,omitempty"`  // number of runs that have shown results on this test split, including this one; set by the command
-	// Recorded is used for recorded runs. It counts the requests, the "new" requests, the cases that needed a person or an
-	// effect, and the skipped runs by reason.
+	// Recorded is set if the cases are recorded runs. It contains the number of requests, of "new" requests without a recorded
+	// answer, of cases that needed a person or an effect, and of skipped runs by reason.
 	Recorded map[string]int `json:"recorded,omitempty"`
-	Failures []example      `json:"failures,omitempty"` // first cases without an answer, and first errors
+	Failures []example      `json:"failures,omitempty"` // the first cases without an answer and the first errors
 	Against  *comparison    `json:"against,omitempty"`
 	Gate     *Verdict       `json:"gate,omitempty"`
 }
@@ -45,11 +45,11 @@ type ScoreReport struct {
 	Wrong    int `json:"wrong"`
 	NoAnswer int `json:"no_answer"`
 	Errors   int `json:"errors"`
-	// PassAt and PassAll are pass@k and pass^k for k = 1, 2, …, over the cases that have all their trials.
+	// PassAt and PassAll are pass@k and pass^k for k = 1, 2, …. They cover only cases none of whose trials is an error.
 	PassAt  []float64 `json:"pass_at,omitempty"`
 	PassAll []float64 `json:"pass_all,omitempty"`
 	Flips   int       `json:"flips,omitempty"` // number of cases whose trials disagree
-	// Missed lists the first wrong trials. Before and Now are both the score of the trial.
+	// Missed lists the first wrong trials. In each, Before and Now are both the score of the trial.
 	Missed []Turned `json:"missed,omitempty"`
 	Slices []slice  `json:"slices,omitempty"`
 }
@@ -79,7 +79,7 @@ type Whole struct {
 	High  float64 `json:"high"`
 }
 
-// An example is a case that is worth looking at.
+// An example is a case without an answer or with an error, as the report lists it.
 type example struct {
 	Case  string `json:"case"`
 	Trial int    `json:"trial"`
@@ -89,7 +89,7 @@ type example struct {
 // maxExamples is the maximum number of failures in a report, and of wrong trials per scorer.
 const maxExamples = 20
 
-// report returns the leaf that reads all results and produces the report.
+// report returns the leaf that reads the results of all groups and produces the report.
 func (e *evaluation) report(version string) stone.Ashlar {
 	return stone.New("report", Result, func(_ context.Context, d dag.DAG) (Report, error) {
 		t, err := e.tally(d)
@@ -204,7 +204,7 @@ func (t *tally) failures() (all []example) {
 	return all
 }
 
-// mean returns the mean score of a case over its trials without errors. It returns false if there are none.
+// mean returns the mean score of a case over its trials without errors and true. If all trials are errors, it returns false.
 func mean(trials []outcome, scorer int) (float64, bool) {
 	var sum float64
 	n := 0
@@ -270,7 +270,7 @@ func (e *evaluation) clusters(at []int) (names []string) {
 	return names
 }
 
-// passes returns pass@k and pass^k over the cases that have all their trials.
+// passes returns pass@k and pass^k over the cases none of whose trials is an error.
 func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 	if each == 1 {
 		return nil, nil
@@ -348,7 +348,7 @@ func canonical(v any) ([]byte, error) { return canon.Append(nil, v) }
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// lookup returns the value at a dotted path of names and indexes, such as items.0.price.
+// lookup returns the value at a dotted path of names and indexes, such as items.0.price, or an error if there is none.
 func lookup(v json.RawMessage, path string) (json.RawMessage, error) {
 	if path == "" {
 		return v, nil

@@ -11,11 +11,12 @@ import (
 )
 
 // Routing compares a pipeline that routes requests between small and large models with each of these models alone, on the same
-// cases. It calls every model for every case, so it is meant for recorded answers; see package call/answers.
+// cases. Because every model answers every case, use it with recorded answers; see package call/answers.
 type Routing struct {
 	Data   Data
 	Scorer Scorer
-	// Routed, Small and Large are the pipelines to compare. The report uses the best of the small ones.
+	// Routed, Small and Large are the pipelines to compare. Of the pipelines in Small, the report uses the one with the best
+	// score.
 	Routed stone.Ashlar
 	Small  []stone.Ashlar
 	Large  stone.Ashlar
@@ -25,17 +26,17 @@ type Routing struct {
 	Gate *Gate
 }
 
-// A RoutingReport shows how beneficial routing is. Gap and GapRecovered are computed over the cases for which the routed
-// pipeline, the large model and the best small model have a score, paired by case.
+// A RoutingReport shows the benefit of routing. Gap and GapRecovered are computed by case, over the cases in which the routed
+// pipeline, the large model and the best small model all have a score.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is the difference between the large model alone and the best small model alone. Unless its whole interval is above 0,
-	// there may be no gap to recover; then GapRecovered has no cases (its N is 0).
+	// Gap is the score of the large model alone minus the score of the best small model alone. If its interval is not entirely
+	// above 0, there may be no gap to recover, and the N of GapRecovered is 0.
 	Gap          Estimate `json:"gap"`
 	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   Estimate `json:"large_share"`   // share of the cases that called the large model
-	// CostShare is the cost of the routed pipeline divided by the cost of the large model alone. If prices are unknown, it has no
-	// cases.
+	// CostShare is the cost of the routed pipeline divided by the cost of the large model alone. If prices are unknown, its N is
+	// 0.
 	CostShare Estimate `json:"cost_share"`
 	Ways      []way    `json:"ways"` // the routed pipeline, the large model and the small ones
 	Gate      *Verdict `json:"gate,omitempty"`
@@ -55,7 +56,7 @@ type way struct {
 // Routed is the type of the last node of the pipeline that Routing.Pipeline returns.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
-// went is the result of one way: its report and, for each case, the values needed for the comparison.
+// went is the result of a way: its report and the values of each case that are needed for the comparison.
 type went struct {
 	Report Report     `json:"report"`
 	Scores []*float64 `json:"scores"` // scores by case; null if all trials are errors
@@ -117,7 +118,7 @@ func (r Routing) way(e *evaluation) stone.Ashlar {
 	}, stone.Queries(Result, dag.All(results)))
 }
 
-// report compares the ways: the routed pipeline, the large model and the small ones.
+// report returns the comparison of the ways, which are the routed pipeline, the large model and the small models, in this order.
 func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	out := RoutingReport{Cases: all[0].Report.Cases}
 	for _, w := range all {
@@ -145,7 +146,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	return out
 }
 
-// paired returns the scores of the cases that have all three scores, and the indexes of these cases.
+// paired returns the indexes of the cases in which all three lists have a score, and the scores of these cases.
 func paired(routed, large, small went) (a, b, c []float64, at []int) {
 	for i, s := range routed.Scores {
 		if l, m := large.Scores[i], small.Scores[i]; s != nil && l != nil && m != nil {

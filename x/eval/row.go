@@ -19,7 +19,7 @@ type row struct {
 // idSize is the length of a case id: half of the SHA-256 of the inputs and the expected output, in hexadecimal.
 const idSize = 32
 
-// newRow returns a row with the inputs and the expected output, which is nil if missing.
+// newRow returns a row with the given inputs and expected output. The expected output is nil if the row has none.
 func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
 	h := sha256.New()
 	for i, in := range set.inputs {
@@ -57,7 +57,7 @@ func (r row) values() (all []json.RawMessage) {
 	return all
 }
 
-// content returns the inputs of a row as one value, and the expected output.
+// content returns the inputs of a row, combined into one value, and the expected output.
 func (set *dataset) content(r row) (input, expected json.RawMessage, err error) {
 	values := r.values()
 	values, expected = values[:len(set.inputs)], values[len(set.inputs)]
@@ -80,7 +80,7 @@ func (set *dataset) slice(at, i int) string {
 	return labels[len(labels)-len(set.Slices)+i]
 }
 
-// labelled returns the columns from which labels are taken, in order.
+// labelled returns the names of the columns that provide the labels of a row, in order.
 func (set *dataset) labelled() []string {
 	if set.Cluster == "" {
 		return set.Slices

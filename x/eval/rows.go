@@ -27,7 +27,7 @@ type source struct {
 	close func() error
 }
 
-// A numbered is a row with its number, counted from 1. In CSV, the header does not count.
+// A numbered is a row with its number. Rows are counted from 1; the header of a CSV file is not counted.
 type numbered struct {
 	columns
 	number int
@@ -45,7 +45,7 @@ type cell struct {
 	plain string // text, if json is nil
 }
 
-// canonical returns the value as canonical JSON. A plain text is parsed as JSON if the schema accepts values other than strings.
+// canonical returns the value as canonical JSON. Plain text is parsed as JSON if the schema accepts values other than strings.
 func (c cell) canonical(s *schema.Schema) (json.RawMessage, error) {
 	if c.json != nil {
 		return canon.AppendJSON(nil, c.json)
@@ -60,7 +60,7 @@ func (c cell) canonical(s *schema.Schema) (json.RawMessage, error) {
 	return text, nil
 }
 
-// fit returns the value in a column if the schema accepts it.
+// fit returns the value in a column as canonical JSON, or an error if the schema does not accept it.
 func (c cell) fit(ctx context.Context, name string, s *schema.Schema) (json.RawMessage, error) {
 	data, err := c.canonical(s)
 	if err == nil {
@@ -72,7 +72,7 @@ func (c cell) fit(ctx context.Context, name string, s *schema.Schema) (json.RawM
 	return data, nil
 }
 
-// text returns a text unchanged, and any other value as JSON.
+// text returns the cell as text: a string unchanged, and any other value as JSON.
 func (c cell) text() string {
 	if c.json == nil {
 		return c.plain
@@ -101,7 +101,7 @@ func label(cols columns, name string) (string, error) {
 	return value.text(), nil
 }
 
-// missing returns the error for a row that lacks a column. Why states what needs the column.
+// missing returns the error for a row without a required column. The argument why states what needs the column.
 func missing(cols columns, name, why string) error {
 	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }
@@ -136,7 +136,7 @@ func readObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// values reads rows that the program has supplied.
+// values returns a source of rows that the program has supplied.
 func values(rows []any) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
 		for i, v := range rows {
@@ -152,7 +152,7 @@ func values(rows []any) iter.Seq2[numbered, error] {
 	}
 }
 
-// table reads CSV. The first line contains the names of the columns.
+// table returns a source that reads CSV, whose first line contains the names of the columns.
 func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	r := csv.NewReader(f)
 	header, err := r.Read()

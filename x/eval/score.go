@@ -19,14 +19,14 @@ const (
 	errored  = "error"     // a provider or a scorer failed; excluded from the mean
 )
 
-// A Score is the judgement of a scorer on an answer.
+// A Score is a scorer's assessment of an answer.
 type Score struct {
 	Value   float64 `json:"value"`
 	Verdict string  `json:"verdict,omitempty"` // "right", "wrong", "no answer" or "error"; if empty, "right" for a Value of at least 1, otherwise "wrong"
 	Reason  string  `json:"reason,omitempty"`
 }
 
-// A Case is an answer with everything that a scorer can read.
+// A Case is an answer together with all data that a scorer can read.
 type Case struct {
 	ID       string
 	Trial    int                        // number of the trial, from 1
@@ -41,7 +41,7 @@ type Case struct {
 type Scorer struct {
 	name string
 	leaf func(*dataset) stone.Ashlar
-	// calls are the types of the nodes of the scorer's calls, which have a cost.
+	// calls lists the types of the nodes that the scorer's calls produce. The cost of these nodes is part of the report.
 	calls []dag.Querier
 	share bool                                  // all scores are known to be between 0 and 1
 	needs bool                                  // needs an expected output
@@ -52,7 +52,7 @@ type Scorer struct {
 }
 
 // Func returns a scorer that calls a Go function. The function is called only for cases with an answer. If it returns an error,
-// the Score has the verdict "error". Options are options of stone.Func: give an expensive scorer a Version and stone.Reusable.
+// the verdict is "error". The options are those of stone.Func: use stone.Version and stone.Reusable for an expensive scorer.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }
@@ -90,8 +90,8 @@ func (s Score) judged() Score {
 	return s
 }
 
-// caseOf returns the case of a lane. Without an answer, the score is already settled, unless the scored node was created before
-// the case ended because a recorded answer was missing.
+// caseOf returns the case of a lane. If the case has no answer, it returns the score instead, unless the case ended because a
+// recorded answer was missing and the node to be scored had already been created.
 func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err error) {
 	n, err := d.Nearest(answered.Name())
 	if err != nil {
@@ -118,7 +118,7 @@ func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err 
 	return c, nil, err
 }
 
-// costOf reads the cost of a node.
+// costOf returns the cost that is stored in a node's meta.
 func costOf(n *dag.Node) (p paid, err error) {
 	if text := n.Meta()[metaKey]; text != "" {
 		err = json.Unmarshal([]byte(text), &p)

@@ -71,7 +71,7 @@ func nonzero(x, tiny float64) float64 {
 	return x
 }
 
-// logChoose returns the logarithm of the binomial coefficient.
+// logChoose returns the natural logarithm of the binomial coefficient C(n, k).
 func logChoose(n, k int) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))

@@ -15,8 +15,8 @@ type Estimate struct {
 // level is the probability below the upper end of an interval.
 const level = 0.975
 
-// averageOf estimates the mean of the scores of questions. Cluster contains the cluster of each question; nil means that each
-// question is a cluster of its own. Without scores, all fields are zero.
+// averageOf returns an estimate of the mean of scores, one for each question. The argument cluster contains the cluster of each
+// question; nil means that each question is its own cluster. If there are no scores, the result is the zero Estimate.
 //
 // The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640): by question in section 2.1, and
 // clustered in section 2.2 with the factor G/(G-1) for G clusters, which makes the first a special case of the second. If all
@@ -36,7 +36,7 @@ func averageOf(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
-// student is like averageOf, for values that are not scores, such as costs: it always uses Student's interval.
+// student is like averageOf, but always uses Student's interval. It is used for values that are not scores, such as costs.
 func student(values []float64, cluster []string) Estimate {
 	e := estimate(values, cluster)
 	if e.N == 0 {
@@ -45,7 +45,7 @@ func student(values []float64, cluster []string) Estimate {
 	return e.student()
 }
 
-// estimate returns the mean and the standard error.
+// estimate returns an Estimate with the mean and the standard error, but without an interval.
 func estimate(scores []float64, cluster []string) Estimate {
 	e := Estimate{N: len(scores), Clusters: len(scores)}
 	if e.N == 0 {
@@ -126,8 +126,8 @@ func wilson(rate, n float64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// difference estimates how much higher the scores b are than the scores a for the same questions. Both lists have the same
-// length; cluster is as in averageOf.
+// difference returns an estimate of the mean of b minus a, the differences between the scores of the same questions. Both lists
+// must have the same length. The argument cluster is the same as in averageOf.
 //
 // The standard error is that of the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), section
 // 4.2: questions that are difficult for both sides add no noise. The interval is Student's. It is limited to -1 and 1 if the

@@ -10,9 +10,9 @@ import (
 // tenth of its half width.
 const draws = 4000
 
-// ratioOf estimates the mean of a divided by the mean of b, for the same questions. Both lists have the same length; cluster is
-// as in averageOf. If the interval of b includes 0, the ratio is unknown. The result is the zero Estimate if there are no
-// questions or the mean of b is 0.
+// ratioOf returns an estimate of the mean of a divided by the mean of b, for the same questions. Both lists must have the same
+// length. The argument cluster is the same as in averageOf. If the interval of b includes 0, the ratio is unknown. If there are
+// no questions or the mean of b is 0, the result is the zero Estimate.
 //
 // The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J. Tibshirani, "An Introduction to
 // the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are drawn with replacement. Because the seed is fixed,
@@ -44,7 +44,7 @@ func ratioOf(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// A pair holds the sums of both lists over some questions.
+// A pair contains the sum of a and the sum of b over some questions.
 type pair struct{ a, b float64 }
 
 func (p *pair) add(q pair) { p.a, p.b = p.a+q.a, p.b+q.b }
@@ -76,7 +76,7 @@ func grouped(a, b []float64, cluster []string) (groups []pair) {
 	return groups
 }
 
-// spread returns the standard deviation of bootstrap values.
+// spread returns the standard deviation of the values.
 func spread(values []float64) float64 {
 	var mean, squares float64
 	for _, v := range values {

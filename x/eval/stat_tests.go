@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// mcNemar returns the two-sided p-value of McNemar's exact test: the probability of such an uneven split of the questions that
-// changed if both directions are equally likely. Gained questions are right only now; lost ones were right only before. The
-// p-value is a sum of probabilities of a binomial distribution with p = 1/2 (Q. McNemar, Psychometrika 12, 1947).
+// mcNemar returns the two-sided p-value of McNemar's exact test: the probability that gained and lost differ at least as much as
+// they do if both directions are equally likely. The argument gained is the number of questions that are right only now, and lost
+// the number that were right only before. The p-value is a sum of probabilities of a binomial distribution with p = 1/2 (Q.
+// McNemar, Psychometrika 12, 1947).
 func mcNemar(gained, lost int) float64 {
 	n := gained + lost
 	var tail float64
@@ -17,7 +18,7 @@ func mcNemar(gained, lost int) float64 {
 	return min(1, 2*tail)
 }
 
-// PValue returns the two-sided p-value of a difference by Student's test against 0.
+// PValue returns the two-sided p-value of Student's test of the hypothesis that the mean, a difference, is 0.
 func (e Estimate) PValue() float64 {
 	switch {
 	case e.Clusters < 2 || e.Mean == 0:
@@ -28,8 +29,8 @@ func (e Estimate) PValue() float64 {
 	return 2 * (1 - cdfT(math.Abs(e.Mean)/e.SE, float64(e.Clusters-1)))
 }
 
-// holm adjusts the p-values of several tests so that the probability of any false alarm is that of a single test (S. Holm,
-// Scandinavian Journal of Statistics 6, 1979). The results are in the order of the arguments.
+// holm returns adjusted p-values of several tests, in the order of the arguments. With them, the probability of at least one
+// false alarm is no higher than in a single test (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {
@@ -55,11 +56,11 @@ func holm(p []float64) []float64 {
 
 // passAt returns the probability that at least one of k trials of a question passes, estimated without bias from n trials of
 // which c passed: 1 - C(n-c, k) / C(n, k) (M. Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374).
-// K is at most n.
+// k must be at most n.
 func passAt(n, c, k int) float64 { return 1 - quotient(n-c, n, k) }
 
 // passAll returns the probability that all of k trials of a question pass, pass^k, estimated from n trials of which c passed:
-// C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045). K is at most n.
+// C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045). k must be at most n.
 func passAll(n, c, k int) float64 { return quotient(c, n, k) }
 
 // quotient returns C(c, k) / C(n, k).
@@ -71,7 +72,7 @@ func quotient(c, n, k int) float64 {
 	return r
 }
 
-// The formulas used by an evaluation are pure functions of scores.
+// This file and the other stat files contain the statistics of an evaluation, as pure functions of scores.
 //
 // Each question has one score, the mean of its trials, because the trials of a question are not independent. Questions may share
 // a cluster, such as the document to which they refer; clusters are assumed to be independent of each other.

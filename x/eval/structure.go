@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// parsed returns the value of the JSON in a text, in the forms in which models write JSON.
+// parsed returns the JSON value in a text. It accepts the forms in which models usually write JSON.
 func parsed(v json.RawMessage) json.RawMessage {
 	if s := textOf(v); len(s) > 0 && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s)) {
 		return json.RawMessage(s)
@@ -14,13 +14,13 @@ func parsed(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// sameJSON scores 1 for equal JSON values.
+// sameJSON returns the score 1 for equal JSON values, otherwise 0.
 func sameJSON(got, want json.RawMessage) (Score, error) {
 	same, err := equal(parsed(got), parsed(want))
 	return passed(same, got, want), err
 }
 
-// subset scores 1 if the answer contains every expected field with the expected value.
+// subset returns the score 1 if the answer contains every expected field with the expected value, otherwise 0.
 func subset(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {
@@ -34,7 +34,7 @@ func subset(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 1}, nil
 }
 
-// fields scores the F1 of the fields, that is, the harmonic mean of precision (the share of the answer's fields that are
+// fields returns the F1 of the fields as the score: the harmonic mean of precision (the share of the answer's fields that are
 // expected) and recall (the share of the expected fields that the answer contains).
 func fields(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
@@ -56,7 +56,7 @@ func fields(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 2 * float64(hits) / float64(max(all, 1)), Reason: wrong}, nil
 }
 
-// flat maps the path of each leaf of a JSON value to the leaf.
+// flat contains the leaves of a JSON value by path.
 type flat struct {
 	order  []string
 	values map[string]string

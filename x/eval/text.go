@@ -18,7 +18,7 @@ import (
 // A measure compares an actual value with the expected one.
 type measure func(got, want json.RawMessage) (Score, error)
 
-// exact scores 1 for equal texts or equal JSON values.
+// exact returns the score 1 for equal texts or equal JSON values, otherwise 0.
 func exact(got, want json.RawMessage) (Score, error) {
 	if s, ok := asString(want); ok {
 		return passed(textOf(got) == s, got, want), nil
@@ -27,12 +27,13 @@ func exact(got, want json.RawMessage) (Score, error) {
 	return passed(same, got, want), err
 }
 
-// normalised scores 1 for texts that differ only in case, white space and punctuation.
+// normalised returns the score 1 for texts that differ at most in case, white space and punctuation, otherwise 0.
 func normalised(got, want json.RawMessage) (Score, error) {
 	return passed(plain(textOf(got)) == plain(textOf(want)), got, want), nil
 }
 
-// contains scores the share of the expected texts, given as one text or a list, that occur in the answer.
+// contains returns, as the score, the share of the expected texts that occur in the answer. The expected output is one text or a
+// list of texts.
 func contains(got, want json.RawMessage) (Score, error) {
 	wanted := []json.RawMessage{want}
 	if trimmed := bytes.TrimSpace(want); len(trimmed) > 0 && trimmed[0] == '[' {
@@ -54,7 +55,8 @@ func contains(got, want json.RawMessage) (Score, error) {
 	return Score{Value: float64(found) / float64(len(wanted)), Reason: missing}, nil
 }
 
-// within scores 1 for numbers that differ by at most the tolerance. In a text, the last number counts.
+// within returns a measure whose score is 1 for numbers that differ by at most the tolerance, otherwise 0. In a text, the last
+// number counts.
 func within(tolerance float64) measure {
 	return func(got, want json.RawMessage) (Score, error) {
 		w, ok := numberOf(want)
@@ -74,7 +76,7 @@ func passed(ok bool, got, want json.RawMessage) Score {
 		return Score{Value: 1}
 	}
 	if have, need, err := leaves(got, want); err == nil && len(have.order) > 1 && len(need.order) > 1 {
-		for _, l := range need.order { // if both are objects, the first field that differs
+		for _, l := range need.order { // for two objects, report the first field that differs
 			if have.values[l] != need.values[l] {
 				return Score{Reason: fmt.Sprintf("%s: got %s, want %s", l, shown([]byte(have.values[l])), shown([]byte(need.values[l])))}
 			}
@@ -98,8 +100,8 @@ func asString(v json.RawMessage) (s string, ok bool) {
 // textFields are the fields of an answer that may contain its text.
 var textFields = []string{"text", "content"}
 
-// textOf returns the text of an answer: a string, the field text or content of an object, or
-// else its JSON.
+// textOf returns the text of an answer: the answer itself if it is a string, the field text or content if it is an object with
+// such a field, and otherwise the answer as JSON.
 func textOf(v json.RawMessage) string {
 	if s, ok := asString(v); ok {
 		return s
@@ -129,7 +131,7 @@ func plain(s string) string {
 
 var number = regexp.MustCompile(`-?(\d+(,\d{3})+|\d+)?(\.\d+)?([eE][-+]?\d+)?`)
 
-// numberOf returns the value as a number, or the last number in a text.
+// numberOf returns the number that a value is or, for a text, the last number in it, and whether there is one.
 func numberOf(v json.RawMessage) (float64, bool) {
 	var n float64
 	if json.Unmarshal(v, &n) == nil && len(v) > 0 && v[0] != 'n' {

@@ -15,8 +15,8 @@ type toolCall struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// called returns the tool calls of an agent, in order. They are read from the given node or, if node is "", from the only node
-// with a conversation.
+// called returns the tool calls of an agent, in order. It reads them from the node with the given type or, if node is "", from
+// the only node that contains a conversation.
 func (c Case) called(node string) (calls []toolCall, err error) {
 	found := false
 	for _, name := range sortedKeys(c.Nodes) {
@@ -62,7 +62,7 @@ func expectedCalls(want json.RawMessage) (calls []toolCall, err error) {
 // toolMeasures maps names to functions that return a value in [0, 1]; 1 means that all calls are as expected.
 var toolMeasures = map[string]func(got, want []toolCall) float64{"order": inOrder, "set": asSet, "arguments": withArguments}
 
-// inOrder returns the length of the longest common subsequence of the names, as a share of the longer list.
+// inOrder returns the length of the longest common subsequence of the tool names, divided by the length of the longer list.
 func inOrder(got, want []toolCall) float64 {
 	row := make([]int, len(want)+1)
 	for _, g := range got {
@@ -80,7 +80,7 @@ func inOrder(got, want []toolCall) float64 {
 	return share(float64(row[len(want)]), max(len(got), len(want)))
 }
 
-// asSet returns the F1 of the names, where each name counts as often as it occurs.
+// asSet returns the F1 of the tool names. Each name counts as often as it occurs.
 func asSet(got, want []toolCall) float64 {
 	left := map[string]int{}
 	for _, w := range want {
@@ -96,8 +96,8 @@ func asSet(got, want []toolCall) float64 {
 	return share(2*float64(hits), len(got)+len(want))
 }
 
-// withArguments compares each expected call with the call of the same tool whose arguments match best, and returns the result as
-// a share of the longer list.
+// withArguments compares each expected call with the call of the same tool whose arguments match best. It returns the sum of the
+// agreements, divided by the length of the longer list.
 func withArguments(got, want []toolCall) float64 {
 	taken := make([]bool, len(got))
 	var sum float64
@@ -136,7 +136,7 @@ func agreement(got, want toolCall) float64 {
 	return share(float64(hits), len(need))
 }
 
-// share returns part as a share of n. For n = 0, it returns 1.
+// share returns part divided by n, or 1 if n is 0.
 func share(part float64, n int) float64 {
 	if n == 0 {
 		return 1

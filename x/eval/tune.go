@@ -17,10 +17,11 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Tuning chooses the order of a cascade and its score-min: among all settings within a given cost, it chooses the one with the
-// highest mean score. Each candidate is called alone, once per case. The settings are then simulated with these answers.
+// Tuning chooses the order of a cascade and its score-min. Of all settings whose mean cost does not exceed USDPerCase, it chooses
+// the setting with the highest mean score. Each candidate is called alone, once per case, and the settings are then simulated
+// with these answers.
 type Tuning struct {
-	Data   Data // usually with DevSplit; choose on cases other than those on which you report
+	Data   Data // the cases, usually of DevSplit, because results should be reported on other cases
 	Scorer Scorer
 	Lanes  int // maximum number of concurrent cases; zero means 64
 	// Call is the type of the call's node. The pipeline must make this call at most once, and must fail if the call fails.
@@ -38,8 +39,8 @@ const maxTuned = 6
 // Tuned is the type of the last node of a Tuning.
 var Tuned = dag.NewType[Choice]("eval/choice")
 
-// A Choice is the chosen setting, with its alternatives. The figures come from the cases on which the setting was chosen, so
-// expect somewhat worse results on other cases.
+// A Choice contains the chosen setting and its alternatives. The results are those on the cases by which the setting was chosen,
+// so expect somewhat worse results on other cases.
 type Choice struct {
 	Setting
 	Before  Setting   `json:"before"`
@@ -51,7 +52,7 @@ type Choice struct {
 	ReadUSD float64   `json:"read_usd"`         // cost of the answers on which the simulation is based
 }
 
-// A Setting is a setting of a cascade, with the simulated result.
+// A Setting is a setting of a cascade together with its simulated result.
 type Setting struct {
 	Candidates []string `json:"candidates"`
 	ScoreMin   float64  `json:"score_min"`
@@ -68,8 +69,8 @@ func (t Tuning) Run(ctx context.Context, run stone.Config) (Choice, error) {
 	return stone.Produce(withAccount(ctx), p, Tuned, run)
 }
 
-// Pipeline returns the tuning as a pipeline, for a run with the given Config. A resumed run includes the costs from before its
-// interruption only if its context has a budget.Account.
+// Pipeline returns the tuning as a pipeline, which must be run with the given stone.Config. The costs in the choice of a resumed
+// run include earlier costs only if the context has a budget.Account.
 func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
 	switch n := len(t.Cascade.Candidates); {
 	case n < 2 || n > maxTuned:
@@ -120,7 +121,7 @@ type tried struct {
 	Failure string  `json:"failure,omitempty"`
 }
 
-// tried returns the result of the tuned call. It returns nil if the call was not made.
+// tried returns the result of the tuned call, or nil if the pipeline did not make the call.
 func (e *evaluation) tried(start, out dag.DAG) *tried {
 	if e.tuned == "" {
 		return nil
@@ -160,7 +161,7 @@ type try struct {
 	call  *tried
 }
 
-// read reads the results of the lanes. Each lane contains the groups of its cases in sequence.
+// read reads the results of the candidates from the lanes. Each lane contains the groups of a candidate's cases in sequence.
 func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	c := &cascades{Tuning: t}
 	nodes, err := d.All(results.Name())
@@ -212,8 +213,9 @@ func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	return c, nil
 }
 
-// choose simulates all orders with all thresholds. If several settings have the same mean score, the cheapest is chosen; among
-// equally cheap ones, the first that was simulated, starting with the current setting.
+// choose simulates all orders with all thresholds and returns the best setting within the cost limit. If several settings have
+// the same mean score, it returns the cheapest. If several of these are equally cheap, it returns the first in the order of
+// simulation, which starts with the current setting.
 func (c *cascades) choose() (Choice, error) {
 	order := make([]int, len(c.alone))
 	for i := range order {
@@ -251,8 +253,8 @@ func (c *cascades) choose() (Choice, error) {
 // maxThresholds is the maximum number of thresholds that are simulated.
 const maxThresholds = 50
 
-// thresholds returns the thresholds to simulate: first the current one, then 0 and the scores of all answers, rounded down to
-// four digits. If there are more than maxThresholds, evenly spaced ones are selected.
+// thresholds returns the thresholds to simulate: first the current threshold, then 0 and the scores of all answers, rounded down
+// to four digits. If there are more than maxThresholds, it returns an evenly spaced selection.
 func (c *cascades) thresholds() []float64 {
 	scores := []float64{0}
 	for _, tries := range c.alone {
@@ -274,7 +276,7 @@ func (c *cascades) thresholds() []float64 {
 	return append([]float64{now}, slices.DeleteFunc(scores, func(s float64) bool { return s == now })...)
 }
 
-// permute calls fn with all orders of the items that start at index from, beginning with the given order.
+// permute calls fn with every order of the items from the given index on, beginning with the current order.
 func permute(order []int, from int, fn func([]int)) {
 	if from == len(order) {
 		fn(order)
@@ -300,8 +302,9 @@ func (c *cascades) names(order []int) (ids []string) {
 	return ids
 }
 
-// simulate returns the mean score and the mean cost of a setting. If values is not nil, the score of each case is stored in it.
-// If all candidates are rejected, there is no answer; the cost is then an upper bound that includes the steps after the call.
+// simulate returns the mean score and the mean cost of a setting. If values is not nil, simulate stores the score of each case in
+// it. If all candidates are rejected in a case, there is no answer, and the case's cost is an upper bound that includes the steps
+// after the call.
 func (c *cascades) simulate(order []int, least float64, values []float64) (mean, usd float64) {
 	n := len(c.alone[0])
 	for at := range n {

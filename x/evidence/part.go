@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Part gives programs export --as evidence and the command verify; see cli.Part.
+// Part adds the option --as evidence of the command export and the command verify to a program; see cli.Part.
 var Part = &evidence.Files{
 	Write: func(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (string, error) {
 		sum, err := write(ctx, w, from, info)

@@ -23,8 +23,8 @@ type report struct {
 	Problems                  []string // descriptions of changed, added, moved or missing lines; nil if the file is unchanged
 }
 
-// verify reads a file written by write and recomputes every hash. It returns an error if r does, or if the file is not an
-// evidence file.
+// verify reads a file that write has written and recomputes every hash. Changes of the file are listed in the report. It returns
+// an error if reading fails or if the file is not an evidence file.
 func verify(r io.Reader) (report, error) {
 	v := verifier{sums: map[string]dag.ID{}, nodes: map[dag.ID]*dag.Node{}}
 	in := bufio.NewReader(r)

@@ -1,4 +1,5 @@
-// Package evidence writes a recorded run to a single file that anyone can verify later, without access to the store.
+// Package evidence writes a recorded run to a single file. Anyone can later verify that the file is unchanged, without access to
+// the journal.
 //
 // The file is in JSON Lines format: the run, its records, its nodes and its questions, one per line, and a seal that lists the
 // name and SHA-256 of each line. Keep the seal's sum, or sign the file, to be able to detect any change.
@@ -37,9 +38,10 @@ type (
 		Info     journal.RunInfo `json:"info"`
 	}
 	record struct {
-		Step   journal.Step `json:"step"`
-		Nth    int          `json:"nth,omitempty"`    // index of the record among those with the same kind and path, from 0; a repeated step has several
-		Result *step.Record `json:"result,omitempty"` // nil if a later record replaced the result; then only its sum and cost are known
+		Step journal.Step `json:"step"`
+		Nth  int          `json:"nth,omitempty"` // index of the record among the records with the same kind and path, counted from 0
+		// nil if a later record has replaced the result, so that only its sum and cost are known
+		Result *step.Record `json:"result,omitempty"`
 	}
 	seal struct {
 		Lines []entry `json:"lines"` // the lines before the seal, in order
@@ -75,7 +77,7 @@ func (l line) name() string {
 	return "the seal"
 }
 
-// write writes the evidence of a run and returns the sum of its seal. It omits steps without a result.
+// write writes the evidence of a run to w and returns the sum of the seal. Steps without a result are omitted.
 func write(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (dag.ID, error) {
 	out := bufio.NewWriter(w)
 	var entries []entry
@@ -102,7 +104,7 @@ func write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 		}
 		place := s.Kind + " " + s.Path
 		found := &result
-		if result.Sum != s.Sum { // result is the newest one, not the one of s
+		if result.Sum != s.Sum { // result belongs to a newer record than s
 			found = nil
 		}
 		err = cmp.Or(err, put(line{Record: &record{s, records[place], found}}))

@@ -8,6 +8,6 @@
 //	GET  /v1/models              the pipelines and intents, as stone/NAME
 //	POST /v1/messages            Anthropic's Messages, with count_tokens
 //
-// Checks of an intent or a pipeline are applied between these clients and the real models. An answer is sent once it has been
-// accepted. For the names in serve.Config.Live, it is sent as it is written.
+// The checks of an intent or a pipeline thus apply between these clients and the real models. An answer is sent once it has been
+// accepted. If serve.Config.Live contains the name of the model, the answer is sent while it is written.
 package gateway

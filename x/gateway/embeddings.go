@@ -23,8 +23,8 @@ import (
 // embedIntent is the intent of requests for embedding vectors.
 const embedIntent = "text/embed"
 
-// embedding returns an applicator that answers requests for vectors with an embedder, under the same limits and budgets as other
-// calls. It returns nil if the embedder is nil.
+// embedding returns an applicator whose only capability is the embedder, so that requests for vectors have the same limits and
+// budgets as other calls. If the embedder is nil, it returns nil.
 func embedding(e llm.Embedder) *call.Applicator {
 	if e == nil {
 		return nil

@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// Part serves the protocols. It can be a part of the command, or an element of serve.Config.Protocols.
+// Part serves the protocols of OpenAI and Anthropic. It can be a part of a program, or an element of serve.Config.Protocols.
 var Part = protocol.Protocol{Routes: routes(), Pipelines: intents, Token: anthropic.Token, Fail: fail}
 
-// intents returns the intents of an applicator as pipelines, except the intents for grading and checking answers.
+// intents returns a pipeline for each intent of an applicator, except the intents for grading and checking answers.
 func intents(app *call.Applicator) map[string]stone.Ashlar {
 	all := map[string]stone.Ashlar{}
 	if app == nil || app.Registry == nil {
@@ -86,7 +86,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error, problem func(error)
 	return true
 }
 
-// A gateway is the server as seen by one caller.
+// A gateway runs models on the server on behalf of one caller. It implements openai.Backend.
 type gateway struct{ protocol.Caller }
 
 // Models returns the published pipelines, and the intents that the caller may call.
@@ -98,7 +98,7 @@ func (g gateway) Models() (all []openai.Model) {
 	return all
 }
 
-// Live returns the live text of a run of this process, or nil.
+// Live returns the live text of a run, or nil if this process does not execute the run.
 func (g gateway) Live(id string) *openai.Live {
 	for _, w := range g.Watchers(id) {
 		if live, ok := w.(*openai.Live); ok {
@@ -113,7 +113,7 @@ func (g gateway) IgnoresTool(kind string) bool {
 	return slices.Contains(g.Settings().IgnoreTools, kind)
 }
 
-// permit checks that the caller may start, cancel and remove runs of a pipeline.
+// permit returns an error unless the caller may start, cancel and remove runs of the pipeline.
 func (g gateway) permit(name string) error {
 	if _, err := g.Pipeline(name); err != nil {
 		return g.Needs(protocol.Act)
@@ -179,7 +179,7 @@ func (g gateway) Remove(ctx context.Context, id string) error {
 	return g.Caller.Remove(ctx, id)
 }
 
-// permitted checks that the caller may cancel and remove a run.
+// permitted returns an error unless the caller may cancel and remove the run.
 func (g gateway) permitted(ctx context.Context, id string) error {
 	info, err := g.Journal().Find(ctx, id)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package kpi has the command kpi, which counts the calls of recorded runs:
+// Package kpi provides the command kpi, which counts the calls in recorded runs:
 //
 //	func main() { cli.Main(Pipeline, kpi.Part) }
 package kpi
@@ -69,7 +69,7 @@ func run(ctx context.Context, h *command.Host) error {
 	}{runs, all.json(), byIntent}, h.Table(table(all, intents))+"\n"+ratesOf(all.Tally().KPIs())+"\n")
 }
 
-// calls yields the records of a run's finished calls. An error ends the iteration.
+// calls yields the records of a run's finished calls. After an error, the iteration ends.
 func calls(ctx context.Context, j journal.Journal, run string) func(yield func(*call.Record, error) bool) {
 	return func(yield func(*call.Record, error) bool) {
 		for st, err := range j.EachStep(ctx, run) {
@@ -91,7 +91,7 @@ func calls(ctx context.Context, j journal.Journal, run string) func(yield func(*
 // A score holds the counters of some calls.
 type score struct {
 	call.Counters
-	fallbacks int // for a capability: number of calls in which another was tried first
+	fallbacks int // for a capability: number of calls that tried another capability first
 	usage     budget.Usage
 	latency   time.Duration // total latency of all attempts
 	caps      map[string]*score
@@ -99,7 +99,7 @@ type score struct {
 
 func newScore() *score { return &score{caps: map[string]*score{}} }
 
-// count counts a call, and the part that each capability had in it.
+// count counts a call for the totals and for each capability that the call has tried.
 func (s *score) count(r *call.Record) {
 	s.Count(r)
 	parts := map[string]*call.Record{}
@@ -136,7 +136,7 @@ func (s *score) add(t call.Attempt) {
 	s.latency += time.Duration(t.Usage.LatencyMS) * time.Millisecond
 }
 
-// tally returns the counters. For a capability, they include the fallbacks.
+// tally returns the counters as a call.Tally. For a capability, they include the fallbacks.
 func (s *score) tally() call.Tally {
 	t := s.Tally()
 	t.FallbackHops += s.fallbacks
@@ -164,7 +164,7 @@ func table(all *score, intents map[string]*score) [][]string {
 	return rows
 }
 
-// ratesOf returns the rates on one line and, if there were failures, these on a second line.
+// ratesOf returns a line with the rates and, if there were failures, a second line with the failures.
 func ratesOf(k call.KPIs) string {
 	var rates []string
 	for _, r := range []struct {

@@ -1,5 +1,5 @@
-// Package lab makes recorded runs usable as cases of an evaluation: their input, their accepted result, and the recorded answers,
-// for which a changed pipeline need not pay again.
+// Package lab lets evaluations use recorded runs as cases. A case consists of a run's input, its accepted result and its recorded
+// answers, so that a changed pipeline need not pay for the same answers again.
 package lab
 
 import (
@@ -33,8 +33,8 @@ type runs struct {
 	Grant   []string // effects that may be repeated for a case
 }
 
-// Each yields the runs that the query selects. Runs that ended after Query.Until are skipped, so that a resumed evaluation has
-// the same cases.
+// Each yields the runs that the query selects, except runs that ended after Query.Until, so that a resumed evaluation has the
+// same cases.
 func (r *runs) Each(ctx context.Context) iter.Seq2[past.Case, error] {
 	return func(yield func(past.Case, error) bool) {
 		for q := r.Query; ; {
@@ -141,14 +141,15 @@ func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	return out, err
 }
 
-// Open opens the run from which a case is answered. It remembers where the answers are recorded, not the answers themselves.
+// Open returns the recorded run from which a case is answered, as a past.Source. It holds the places where answers are recorded
+// rather than the answers themselves.
 func (r *runs) Open(ctx context.Context, id string) (*past.Run, error) {
 	o := &origin{journal: r.Journal, id: id, requests: map[string][]place{}, leaves: map[string]dag.ID{}}
 	o.dag = sync.OnceValues(func() (dag.DAG, error) { return r.Journal.DAG(ctx, id) })
 	return &past.Run{Source: o, ID: id, Grant: r.Grant}, o.read(ctx, id, "")
 }
 
-// read records where the answers below a path of a run are. If a fork has copied a leaf, the leaf's steps are in the run from
+// read stores the places of the answers below a path of a run. If a fork has copied a leaf, the leaf's steps are in the run from
 // which it was forked.
 func (o *origin) read(ctx context.Context, run, path string) error {
 	var steps []journal.Step

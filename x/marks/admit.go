@@ -9,10 +9,10 @@ import (
 	"github.com/stonelayer/stone/internal/marked"
 )
 
-// A place holds a run's marks at the point where a body is executed.
+// A place holds the marks that a body needs while it is executed.
 type place struct {
 	*policy
-	reads map[stone.Ashlar]set // marks of the text that each leaf reads
+	reads map[stone.Ashlar]set // marks of the text that each leaf below the body reads
 	types map[string]set       // marks that nodes of each type may have
 	now   *set                 // marks of the text with which the body works, if they are declared
 	given string               // type of the node in which the body passes this text to a pipeline
@@ -23,7 +23,7 @@ func placeIn(ctx context.Context) *place {
 	return pl
 }
 
-// here returns the marks of the text with which the body of ctx works.
+// here returns the marks of the text that the body of ctx works with.
 func (pl *place) here(ctx context.Context) set {
 	if pl.now != nil {
 		return *pl.now

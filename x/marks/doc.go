@@ -1,5 +1,5 @@
-// Package marks controls where text may go, depending on where it comes from. Text from strangers, such as a web page or an
-// email, has a mark, and steps that read the text may have only the effects that its mark allows.
+// Package marks restricts the use of text depending on its origin. Text from strangers, such as a web page or an email, has a
+// mark, and a step that reads marked text may have only the effects that the mark allows.
 //
 //	policy := marks.Policy{"web": {
 //		From: []string{effect.Net},         // what steps and tools with this effect return

@@ -57,7 +57,7 @@ func (w *walker) child(a stone.Ashlar, children []stone.Ashlar, path string, i i
 	w.visit(c, pathOf(path, c, nth))
 }
 
-// depending records that the following steps depend on the decision of an ashlar, until end is called.
+// depending records that the following steps depend on the decision of an ashlar, until the returned function end is called.
 func (w *walker) depending(a stone.Ashlar) (end func()) {
 	outer := w.deps
 	for _, q := range a.Queries() {
@@ -68,7 +68,7 @@ func (w *walker) depending(a stone.Ashlar) (end func()) {
 	return func() { w.deps = outer }
 }
 
-// loop walks the body of a loop repeatedly until the marks no longer change.
+// loop walks the body of a loop again and again until the marks no longer change.
 func (w *walker) loop(a stone.Ashlar, path string) {
 	for start := w.clone(); ; w.state = start.clone() {
 		w.children(a, path)
@@ -97,7 +97,7 @@ func (w *walker) branches(a stone.Ashlar, path string) {
 		w.state = start.clone()
 		if a.Form() == "map" {
 			readings := w.readings(a.Queries())
-			if all := a.ProducesAll(); len(all) > 0 { // the first type is that of the items
+			if all := a.ProducesAll(); len(all) > 0 { // the first type is the type of the items
 				s := w.read(readings) | w.typed(all[0].Name())
 				w.write(all[0].Name(), s, w.way(s, readings, a.Name()))
 			}

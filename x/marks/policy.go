@@ -12,16 +12,18 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Policy maps names to marks, at most 64. Set it as stone.Config.Policy.
+// A Policy contains at most 64 marks by name. Set it as stone.Config.Policy.
 type Policy map[string]Mark
 
 // A Mark describes a kind of text and the effects that the text may reach.
 type Mark struct {
-	// From lists where the text comes from: effects, such as "net", ids of capabilities, names of tools, and node types.
+	// From lists the sources of text that has the mark: effects, such as "net", ids of capabilities, names of tools, and node
+	// types.
 	From []string `json:"from"`
-	// May lists the effects that steps and tools which read the text may have.
+	// May lists the effects that a step or tool may have if it reads text with the mark.
 	May []string `json:"may"`
-	// Lift lists what lifts the mark: "ask", "closed", and names of steps and checks.
+	// Lift lists what removes the mark: "ask" for a person's answer, "closed" for a closed set of values, and names of steps and
+	// checks. See the package comment.
 	Lift []string `json:"lift"`
 }
 
@@ -42,7 +44,7 @@ func (p Policy) numbered() *policy {
 	return n
 }
 
-// where returns the marks for which is returns true.
+// where returns the set of the marks that satisfy is.
 func (p *policy) where(is func(*Mark) bool) (s set) {
 	for i := range p.marks {
 		if is(&p.marks[i]) {
@@ -54,7 +56,7 @@ func (p *policy) where(is func(*Mark) bool) (s set) {
 
 func (p *policy) all() set { return p.where(func(*Mark) bool { return true }) }
 
-// from returns the marks of text that comes from a step, tool or capability.
+// from returns the marks of text that comes from the step, tool or capability with the given name or effects.
 func (p *policy) from(name string, effects []string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.Contains(m.From, name) || slices.ContainsFunc(effects, func(e string) bool {
@@ -63,7 +65,7 @@ func (p *policy) from(name string, effects []string) set {
 	})
 }
 
-// lifted returns the marks that at least one of the names lifts.
+// lifted returns the marks whose Lift contains at least one of the names.
 func (p *policy) lifted(names ...string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
@@ -78,7 +80,7 @@ func (p *policy) may(s set) (grant []string) {
 	return grant
 }
 
-// forbids returns the marks among s that do not allow all of the effects.
+// forbids returns the marks in s that do not allow all of the given effects.
 func (p *policy) forbids(s set, effects []string) set {
 	return s & p.where(func(m *Mark) bool { return len(grants.Missing(effects, append([]string{}, m.May...))) > 0 })
 }
@@ -106,7 +108,7 @@ func (p Policy) mistakes() (found stone.Findings) {
 	return found
 }
 
-// closedSet reports whether the schema lists all values that match it.
+// closedSet reports whether the schema contains a list of all values that match it.
 func closedSet(text json.RawMessage) bool {
 	var s struct {
 		Type       string

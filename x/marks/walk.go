@@ -18,7 +18,7 @@ import (
 // A state holds the marks that are known at a point of a pipeline.
 type state struct {
 	near, ever map[string]set // marks of the nearest node of each type, and of all nodes of each type
-	// shown maps the type of an answer to the types that its question shows, and to the marks that the answer lifts.
+	// shown contains, for the type of an answer, the types that the question shows and the marks that the answer lifts.
 	shown map[string]map[reading]set
 }
 
@@ -78,8 +78,8 @@ func newWalker(p *policy) *walker {
 	return &walker{policy: p, state: state{map[string]set{}, map[string]set{}, map[string]map[reading]set{}}, reads: map[stone.Ashlar]set{}, types: map[string]set{}, failing: map[string]set{}, ways: map[string]map[int]string{}}
 }
 
-// within prepares the walk of a pipeline that a body executes. If the pipeline belongs to the program, marked text is only its
-// input. If it was made during the run, the pipeline itself is such text.
+// within sets the initial state for the walk of a pipeline that a body executes. If the pipeline belongs to the program, only its
+// input has the marks of the body's text. If it was made during the run, such as a plan, the pipeline itself has these marks too.
 func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 	here := up.here(ctx)
 	w.unknown = here
@@ -102,7 +102,7 @@ func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 // typed returns the marks that the policy gives to a type.
 func (w *walker) typed(name string) set { return w.from(name, nil) }
 
-// of returns the marks of the text that is read with a reading.
+// of returns the marks of the text that a reading reads.
 func (w *walker) of(r reading) set {
 	marks := w.near
 	if r.all {
@@ -175,7 +175,8 @@ func (w *walker) add(name string, s set, way string) {
 	w.near[name] |= before
 }
 
-// way describes how text with a mark in s came to a step that reads the types. It ends with the name of the step.
+// way returns a description of the path on which text with a mark in s reaches a step that reads the types. It ends with the name
+// of the step.
 func (w *walker) way(s set, readings []reading, name string) string {
 	for _, r := range readings {
 		for rest := s & w.of(r); rest != 0; rest &= rest - 1 {
@@ -200,7 +201,7 @@ type calling interface {
 	Checks() []string
 }
 
-// sources returns the marks of the text that an ashlar itself brings in.
+// sources returns the marks of text that an ashlar itself obtains, through its effects, its tools and its capabilities.
 func (p *policy) sources(a stone.Ashlar) (s set) {
 	if a.Form() == "leaf" {
 		s = p.from(a.Name(), a.Effects())
@@ -297,8 +298,8 @@ func (w *walker) lift(readings []reading, s set) {
 	}
 }
 
-// check reports effects of a leaf that the marks of its inputs do not allow. The tools of an agent are checked when they are
-// called.
+// check adds a finding for each effect of a leaf that the marks of its inputs do not allow. The tools of an agent are checked
+// only when they are called.
 func (w *walker) check(a stone.Ashlar, path string, s set, readings []reading) {
 	agent, _ := a.Detail().Value.(acting)
 	var missing []string

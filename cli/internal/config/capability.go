@@ -9,10 +9,9 @@ import (
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/internal/terms"
 )
 
-// own maps each kind to the function that reads the fields specific to that kind.
+// own maps the built-in kinds to functions that read the fields specific to the kind.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"answers": (*reader).answers,
 	"llm":     (*reader).llm,
@@ -78,7 +77,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 				}
 			}
 			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
-				kinds.CheckEach(intents, "intent", append(r.intentNames(), terms.Grade, kinds.Rerank, "eval/revise"))
+				kinds.CheckEach(intents, "intent", r.intentNames())
 			}
 			m.Need("cap/kind")
 			build = r.kind(m, meta.Kind, &at)

@@ -97,7 +97,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	return check
 }
 
-// builtInWith returns a built-in check with its parameter.
+// builtInWith returns the built-in check with the given name and parameter.
 func builtInWith(name string, parameter any) call.Check {
 	// Marshalling numbers and strings cannot fail.
 	constraints, _ := json.Marshal(map[string]any{name: parameter})
@@ -132,8 +132,9 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 // verdictType is the node type of a checking capability's verdict.
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
-// capabilityCheck returns a check that gets a score from a capability, like a judge, with the intent eval/grade. The policy does
-// not apply to this call, because the policy might require the same check. Nor is the call limited to the intents of requests.
+// capabilityCheck returns a check that asks a capability for a score, as a judge would be asked, with the intent eval/grade. The
+// policy does not apply to this call, because the policy might require the same check. Nor is the call limited to the intents of
+// requests.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -182,7 +183,7 @@ func (r *reader) schemaNames() []string {
 }
 
 func (r *reader) intentNames() []string {
-	return slices.Sorted(maps.Keys(r.App.Intents))
+	return append(slices.Sorted(maps.Keys(r.App.Intents)), terms.OwnIntents...)
 }
 
 func (r *reader) checkNames() []string {
@@ -191,15 +192,15 @@ func (r *reader) checkNames() []string {
 	return slices.Compact(names)
 }
 
-// A grader is a capability from which a check gets a score.
+// A grader is a capability that returns the score for a check.
 type grader struct {
 	check string
 	named form.Value
 	id    string
 }
 
-// checkTypes reports checks that no answer to an intent can pass: expressions that read a field which is missing from the schema
-// of the answer or of the input.
+// checkTypes adds a fault for each check that no answer to an intent can pass: expressions that read a field which is missing
+// from the schema of the answer or of the input.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
@@ -211,20 +212,21 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities that are configured to rerank passages but do not accept the intent kinds.Rerank.
+// checkRerankers adds a fault for each capability that is configured to rerank passages but does not accept the intent
+// terms.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {
 		case ok && m.Kind == "search":
 			named.Fault(form.Invalid, "%s is of kind search, which finds passages but cannot rank them: expected a model, or a reranking server", named.ID)
-		case ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank):
-			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, kinds.Rerank)
+		case ok && m.Intents != nil && !slices.Contains(m.Intents, terms.Rerank):
+			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, terms.Rerank)
 		}
 	}
 }
 
-// checkPolicy reports unknown names of schemas, checks and capabilities in a policy or in intents. Malformed values are reported
-// elsewhere.
+// checkPolicy adds a fault for each unknown name of a schema, check or capability in a policy or in intents. Malformed values are
+// reported elsewhere.
 func (r *reader) checkPolicy(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
@@ -254,14 +256,14 @@ func (r *reader) checkPolicy(v form.Value) {
 	})
 }
 
-// checkIntents checks the rules of intents, and that the intents exist.
+// checkIntents adds a fault for each rule about an intent that is invalid or whose intent does not exist.
 func (r *reader) checkIntents(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
 	}
 	v.Entries(func(intent string, rules form.Value) {
-		if _, ok := r.App.Intents[intent]; !ok && r.App.Intents != nil {
-			rules.Unknown("intent", intent, r.intentNames()...)
+		if known := r.intentNames(); r.App.Intents != nil && !slices.Contains(known, intent) {
+			rules.Unknown("intent", intent, known...)
 		}
 		r.checkPolicy(rules)
 	})

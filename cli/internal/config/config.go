@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Config is the part of a configuration that concerns calls: capabilities, rules, and the effects and the budget of a run.
-// Close it when no run uses it any longer.
+// A Config is the part of a configuration that concerns calls: capabilities, rules, and the effects and the budget of a run. It
+// must be closed when no run uses it any longer.
 type Config struct {
 	File   string // file that was read; "" for the built-in configuration
 	Dir    string // directory to which paths in the file are relative
@@ -33,12 +33,12 @@ type Config struct {
 	Models  []Model      // table of models, in the order of the text
 	Table   llm.Table    // models that pipelines call directly, with their providers' limits
 	Plan    plan.Options // mode and limits of plans
-	// Capabilities and Tools describe how each capability and tool is reached, in the order of the text.
+	// Capabilities and Tools describe where each capability and tool runs, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // number of configured checks
 	// Live lists the gateway's models whose answers are streamed before they are accepted.
 	Live []string
-	// URL is the address at which people reach the server's pages.
+	// URL is the address at which people open the server's pages.
 	URL string
 	// IgnoreTools lists the tool types that the gateway removes from requests.
 	IgnoreTools []string
@@ -46,7 +46,7 @@ type Config struct {
 	Secrets []kinds.Secret
 	// Search configures the project's index and its embedder.
 	Search kinds.Search
-	// Logins are the ways to log in to servers on behalf of the user, by server name.
+	// Logins maps the names of servers to functions that log the user in.
 	Logins map[string]kinds.Login
 	// Webhooks are the webhooks that a server calls, in the order of the text.
 	Webhooks []Webhook
@@ -65,8 +65,8 @@ type Config struct {
 	providers map[string]*provider
 }
 
-// Grant returns the effects that runs may have: the effects granted in the configuration and those in beside, as far as the roles
-// of the principal allow them. The result is never nil.
+// Grant returns the effects that runs may have: the effects granted in the configuration and the effects in beside, without those
+// that the principal's roles deny. The result is never nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
@@ -74,7 +74,7 @@ func (c *Config) Grant(beside []string) []string {
 // Denied returns the reason why the roles of the principal deny an effect, or "" if they allow it.
 func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principal, effect) }
 
-// Grants reports whether the configuration contains a grant.
+// Grants reports whether the configuration sets a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
 // Unbounded returns the grant for code that the user chose to run. Without roles, it is nil, which allows everything. With roles,
@@ -95,7 +95,7 @@ func (c *Config) Unbounded(pipeline []string) []string {
 	return c.roles.Grant(c.principal, slices.Compact(all))
 }
 
-// Packages returns the Go packages whose pipelines are capabilities or tools.
+// Packages returns the names of the Go packages whose pipelines are configured as capabilities or tools.
 func (c *Config) Packages() (names []string) {
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
 		if r.Package != "" {
@@ -144,8 +144,8 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest .stone directory, in dir or above it; see Find. Without one, solver/sat and
-// solver/cel are available, provided that the program links them.
+// Nearest reads the configuration in the nearest .stone directory, in dir or above it; see Find. If there is none, it returns a
+// default configuration, in which solver/sat and solver/cel are available if the program links them.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {
@@ -283,7 +283,7 @@ func (r *reader) readRubrics(m *form.Map) {
 	})
 }
 
-// readSections reads sections that belong to kinds.
+// readSections reads the sections that belong to kinds.
 func (r *reader) readSections(m *form.Map, sections ...string) {
 	for _, k := range r.linked.All() {
 		if slices.Contains(sections, k.Section) {

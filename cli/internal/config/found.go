@@ -57,7 +57,7 @@ func (c *Config) ProjectFiles() (found []string) {
 // maxFrom is the maximum number of base directories for paths in a command.
 const maxFrom = 32
 
-// wordsOf returns the words of a command that may be paths: each argument, its shell words, and its parts between shell
+// wordsOf returns the strings in a command that may be paths: each argument, its shell words, and its parts between shell
 // operators.
 func wordsOf(argv []string) (words []string) {
 	const blank, signs = " \t\n", "`;&|()<>"
@@ -98,8 +98,9 @@ func (c *Config) Indexes() []string {
 	return slices.Compact(all)
 }
 
-// Reaches returns one line for each program that capabilities, checks and servers would start; one for each address, with its
-// keys, to which the configuration would send data; and one for each other file, variable or key that a field names.
+// Reaches returns lines that tell the user what the configuration would do: one for each program that capabilities, checks and
+// servers would start; one for each address to which data would be sent, with the keys; and one for each other file, variable or
+// key that a field names.
 func (c *Config) Reaches() (lines []string) {
 	type place struct{ of, at string }
 	said := map[place]bool{}

@@ -90,7 +90,7 @@ func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return nil, fmt.Errorf("its Pipeline produces no %s, but %s", name, namesOf(all))
 }
 
-// lastOf returns the type of the last node that a pipeline writes. It returns nil if this depends on branches.
+// lastOf returns the type of the last node that a pipeline writes, or nil if the type depends on branches.
 func lastOf(p stone.Ashlar) dag.AnyType {
 	children := p.Children()
 	switch p.Form() {
@@ -141,7 +141,7 @@ func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	return kinds.Homes(slices.Collect(maps.Keys(needed(v)))...), true
 }
 
-// needed returns the names in a configuration for which a package may be needed.
+// needed returns the names in a configuration that may require a package to be linked.
 func needed(v edn.Value) map[string]bool {
 	names := map[string]bool{}
 	for _, section := range kinds.Sections {
@@ -180,7 +180,7 @@ func needed(v edn.Value) map[string]bool {
 	return names
 }
 
-// mentions reports whether a value is the name or contains the name.
+// mentions reports whether a value is the given name or contains it.
 func mentions(v edn.Value, name string) bool {
 	switch v.Kind() {
 	case edn.KindMap:
@@ -202,7 +202,7 @@ func mentions(v edn.Value, name string) bool {
 	return false
 }
 
-// field returns the name in a field. It returns "" if there is none.
+// field returns the name that a field contains, or "" if it contains none.
 func field(v edn.Value, key string) string {
 	f, _ := v.Field(key)
 	name, _ := f.Name()

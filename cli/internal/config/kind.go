@@ -81,7 +81,7 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return answers.New(meta, c), c.Check() }
 }
 
-// path reads where a value is in a row: a column, or the names of nested fields.
+// path reads the path of a value in a row: the name of a column, or the names of nested fields.
 func path(v form.Value) (p answers.Path) {
 	if v.EDN().Kind() == edn.KindString {
 		return answers.Path{v.EDN().Text()}

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Model is a row of the model table: what is known about a model, with the date of this information.
+// A Model is a row of the model table. It contains the known facts about a model and their date.
 type Model struct {
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider,omitempty"` // "" means any provider
@@ -55,7 +55,7 @@ func (r *reader) readModels(m *form.Map) {
 	r.Table = r.table()
 }
 
-// readPrice reads the price, if any.
+// readPrice reads the price, which may be missing.
 func readPrice(m *form.Map, row *Model) {
 	const in, out = "usd-per-mtok-in", "usd-per-mtok-out"
 	var price budget.Price
@@ -70,7 +70,8 @@ func readPrice(m *form.Map, row *Model) {
 	}
 }
 
-// Row returns the row for a provider's model, or nil. A row that names the provider takes precedence over one that does not.
+// Row returns the row for a provider's model, or nil if the table has none. A row that names the provider takes precedence over
+// one that does not.
 func (c *Config) Row(provider, model string) (found *Model) {
 	for i := range c.Models {
 		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {
@@ -80,7 +81,7 @@ func (c *Config) Row(provider, model string) (found *Model) {
 	return found
 }
 
-// spec returns the row as a Spec.
+// spec returns the facts of the row as an llm.Spec.
 func (m *Model) spec() llm.Spec {
 	if m == nil {
 		return llm.Spec{}
@@ -88,7 +89,7 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
-// table returns what is known about models that pipelines call directly. The provider of a model with an endpoint is the provider
+// table returns the table of models that pipelines call directly. The provider of a model with an endpoint is the provider
 // configured for that server; any other model names its provider.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}

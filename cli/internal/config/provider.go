@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// A provider is a model server with its protocol.
+// A provider is the configuration of a model server.
 type provider struct {
 	name       string
 	configured bool
@@ -35,7 +35,7 @@ type provider struct {
 	timeouts   llm.Timeouts
 }
 
-// owners are the providers that can be used without configuration.
+// owners maps names to the providers that can be used without configuration.
 var owners = map[string]*provider{
 	"openai":    {name: "openai", protocol: "openai", key: kinds.Secret{Env: "OPENAI_API_KEY"}},
 	"anthropic": {name: "anthropic", protocol: "anthropic", key: kinds.Secret{Env: "ANTHROPIC_API_KEY"}},
@@ -155,7 +155,8 @@ func (c *Config) Client(provider string, to Connection) llm.Model {
 	return p.connect(to)
 }
 
-// asked returns the provider and the name of a model, or of the model that a capability calls.
+// asked returns the provider and the name of a model. If name is the name of a capability, the model is the one that the
+// capability calls.
 func (c *Config) asked(name string) (provider, model string) {
 	all := slices.Concat(c.Capabilities, c.Tools)
 	for _, row := range c.Models {
@@ -197,7 +198,7 @@ func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 	}
 }
 
-// host returns the address of the server.
+// host returns the address to which the provider's clients send requests.
 func (p *provider) host() string {
 	return p.client("any").(llm.Informer).Info().Endpoint
 }
@@ -231,7 +232,7 @@ func KeyEnvs() []string {
 	return slices.Compact(names)
 }
 
-// Connection is the configuration that clients of all protocols have in common.
+// Connection is the client configuration shared by all protocols.
 type Connection struct {
 	Model      string
 	URL        string // "" means the URL of the protocol's provider
@@ -246,7 +247,7 @@ type Connection struct {
 	Once       bool // each call is a single request, without retries
 }
 
-// Connect returns a model of one of the Protocols.
+// Connect returns a client for a model that uses the named protocol, one of Protocols.
 func Connect(protocol string, c Connection) llm.Model { return protocols[protocol].connect(c) }
 
 func (c *Connection) retry() llm.Retry {

@@ -24,7 +24,7 @@ type Webhook struct {
 	secrets           []kinds.Secret
 }
 
-// Secrets returns the webhook's secret, followed by its old secret, if any.
+// Secrets returns the webhook's secret, followed by its old secret if it has one.
 func (w Webhook) Secrets() (all []string, err error) {
 	for _, s := range w.secrets {
 		secret, err := s.Read()
@@ -97,8 +97,8 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// ReadSection reads only one section of a configuration, by default of the one in the nearest .stone directory. It also returns
-// the name of the file. Without a configuration, r is nil.
+// ReadSection reads only one section of a configuration: of the given file or, if that is "", of the configuration in the nearest
+// .stone directory. It also returns the name of the file. Without a configuration, r is nil.
 func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")

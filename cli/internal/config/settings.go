@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Settings are the settings of a project. Settings that are not set are "".
+// Settings holds the settings of a project. A setting that is not set is "".
 type Settings struct {
 	Pipeline string // path of the package's directory or of the plan
 	Provider string // one of the Protocols
@@ -69,7 +69,8 @@ func Read(dir string) (Settings, error) {
 	return s, nil
 }
 
-// Reaches describes the addresses to which requests to the default model are sent. It returns "" if there are none.
+// Reaches returns a description of the addresses to which requests to the default model are sent, or "" if the settings name
+// none.
 func (s Settings) Reaches() string {
 	if s.URL == "" && s.KeyEnv == "" {
 		return ""
@@ -92,7 +93,7 @@ func (s *Settings) read(m *form.Map) {
 	})
 }
 
-// Check reports an unknown provider or a malformed URL.
+// Check returns an error if the provider is unknown or the URL is malformed.
 func (s Settings) Check() error {
 	entries := map[string]string{"provider": s.Provider, "url": s.URL}
 	maps.DeleteFunc(entries, func(_, value string) bool { return value == "" })
@@ -163,7 +164,7 @@ func Find(dir string) (string, error) {
 	}
 }
 
-// files lists the possible file names of a configuration in a .stone directory.
+// files lists the file names that a configuration in a .stone directory can have.
 var files = []string{"stone.edn", "stone.json"}
 
 // fileIn returns the path of the configuration in a .stone directory, or "" if there is none.
@@ -207,7 +208,7 @@ func (e *Invalid) line(f form.Fault) string {
 	return e.File + ":" + f.Error()
 }
 
-// Error returns the first fault and the number of others, on one line.
+// Error returns one line with the first fault and the number of the other faults.
 func (e *Invalid) Error() string {
 	line := e.line(e.Faults[0])
 	if n := len(e.Faults) - 1; n > 0 {
@@ -216,7 +217,7 @@ func (e *Invalid) Error() string {
 	return line
 }
 
-// invalid returns an error for faults, or nil if there are none.
+// invalid returns an *Invalid with the given faults, or nil if there are none.
 func invalid(file string, faults form.Faults) error {
 	if len(faults) == 0 {
 		return nil

@@ -18,8 +18,9 @@ var files embed.FS
 // Kinds lists the kinds of projects that Write can create.
 var Kinds = []string{"agent", "plan", "eval"}
 
-// Write creates a project of a kind in a directory, and a go.mod if the project needs one and neither the directory nor a parent
-// has one. It returns the files, sorted by name. If any of them already exists, nothing is written.
+// Write creates a project of the given kind in a directory. If the project needs a go.mod and neither the directory nor a parent
+// has one, Write creates it too. It returns the sorted names of the created files. If any of them already exists, nothing is
+// written.
 func Write(dir, kind string) (written []string, err error) {
 	root := "files/" + kind
 	contents := map[string][]byte{}
@@ -66,7 +67,7 @@ func Write(dir, kind string) (written []string, err error) {
 	return written, nil
 }
 
-// writeNew writes a file. It is an error if the file already exists.
+// writeNew writes a new file. If the file already exists, it returns an error.
 func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -92,7 +93,7 @@ func inModule(dir string) bool {
 
 var notInName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// moduleName derives a module path from the name of a directory.
+// moduleName returns a module path derived from the name of a directory.
 func moduleName(dir string) string {
 	if name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(dir), "-"), ".-_"); name != "" {
 		return name

@@ -68,11 +68,11 @@ const (
 	runs
 )
 
-// A part is an ashlar that has been drawn, to be connected by its composite.
+// A part is an ashlar that has been drawn and will be connected to others by its composite.
 type part struct {
 	entry    string // "" if there is nothing to draw
 	exits    []exit
-	optional bool // the part may be skipped
+	optional bool // whether the part may be skipped
 }
 
 type exit struct {
@@ -80,7 +80,7 @@ type exit struct {
 	kind kind // kind of the arrow that starts here
 }
 
-// Of draws a pipeline. It returns an error if the pipeline has too many steps.
+// Of returns the drawing of a pipeline, or an error if the pipeline has too many steps.
 func Of(p stone.Ashlar) (*Graph, error) {
 	g := &Graph{}
 	g.draw(&g.top, p, box)
@@ -104,7 +104,7 @@ func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	return id
 }
 
-// about lists the model, tools or capabilities that a leaf calls, and its effects.
+// about returns lines that name the model, tools or capabilities that a leaf calls, and its effects.
 func about(a stone.Ashlar) (lines []string) {
 	var tools []string
 	for name, value := range tree.Facts(a) {

@@ -44,7 +44,8 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 	}
 }
 
-// mermaidText quotes a label and the lines below it. Characters that have a meaning in Mermaid are replaced by entities.
+// mermaidText returns a label and the lines below it as quoted text. Characters that have a meaning in Mermaid are replaced by
+// entities.
 func mermaidText(s string, below ...string) string {
 	if s = text.Line(s); s == "" {
 		s = " " // an empty text would be a syntax error
@@ -101,8 +102,8 @@ func (f *frame) dot(b *strings.Builder, indent string) {
 	}
 }
 
-// dotText quotes a label and the lines below it. In DOT, a backslash starts an escape sequence, and an ampersand starts an
-// entity.
+// dotText returns a label and the lines below it as quoted text. In DOT, a backslash starts an escape sequence, and an ampersand
+// starts an entity.
 func dotText(s string, below ...string) string {
 	quoted := `"` + dotEntities.Replace(text.Line(s))
 	for _, line := range below {

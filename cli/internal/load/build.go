@@ -17,7 +17,7 @@ import (
 
 const modulePath = "github.com/stonelayer/stone"
 
-// An Error is the reason, on one line, why a PIPELINE argument cannot be built.
+// An Error reports that the program for a PIPELINE argument cannot be built. Its Reason is a single line.
 type Error struct{ Reason string }
 
 // Error returns the reason.
@@ -36,7 +36,7 @@ type Linked struct {
 	Dir          string
 }
 
-// path returns a name from Capabilities in a form that the go command accepts.
+// path returns a name from Capabilities in a form that the go command accepts: an import path, or a directory joined with Dir.
 func (l Linked) path(name string) string {
 	if strings.HasPrefix(name, ".") {
 		return filepath.Join(l.Dir, name)
@@ -44,7 +44,7 @@ func (l Linked) path(name string) string {
 	return name
 }
 
-// A builder performs one build.
+// A builder holds the state of one build.
 type builder struct {
 	ctx  context.Context
 	link Linked
@@ -60,7 +60,7 @@ type builder struct {
 	command bool // the program takes a PIPELINE argument, like the command stone
 }
 
-// listed is the output of `go list` for a package.
+// listed is the part of the output of `go list` for a package that a build needs.
 type listed struct {
 	Dir, ImportPath, Name string
 	GoFiles, CgoFiles     []string
@@ -71,14 +71,16 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// Build builds the program of a package, which is given as an import path or as a directory relative to the working directory. A
-// program that has not changed is not linked again: it is kept in the build cache, whose size the go command limits. When ctx is
-// done, Build stops and returns the cause of ctx. Any other error is an *Error or a file system error.
+// Build builds a program for the pipeline of a package and returns it. The package is an import path, or a directory relative to
+// the working directory. A program that has not changed is not linked again: it is kept in the build cache, whose size the go
+// command limits. When ctx is done, Build stops and returns the cause of ctx. Any other error is an *Error or a file system
+// error.
 func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: pipeline, link: link}).run()
 }
 
-// Command builds the command stone with the packages in link.Capabilities, of which there must be at least one.
+// Command builds the command stone together with the packages in link.Capabilities, which must not be empty, and returns the
+// program.
 func Command(ctx context.Context, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: link.path(link.Capabilities[0]), link: link, command: true}).run()
 }
@@ -107,7 +109,7 @@ func (b *builder) run() (Program, error) {
 	return program, errors.Join(err, os.RemoveAll(b.tmp))
 }
 
-// locate decides whether the argument is a directory or an import path.
+// locate sets the builder's directory and path, depending on whether the argument is a directory or an import path.
 func (b *builder) locate() error {
 	info, err := os.Stat(b.arg)
 	local := filepath.IsAbs(b.arg) || strings.HasPrefix(b.arg, ".")

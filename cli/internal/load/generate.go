@@ -49,7 +49,7 @@ func (b *builder) exports() error {
 	return nil
 }
 
-// declared returns which kind of declaration a file contains for a name at package level.
+// declared returns the kind of declaration with which a file declares a name at package level, such as a variable or a function.
 func declared(f *ast.File, name string) token.Token {
 	for _, decl := range f.Decls {
 		switch d := decl.(type) {
@@ -70,7 +70,8 @@ func declared(f *ast.File, name string) token.Token {
 	return token.ILLEGAL
 }
 
-// generate writes the overlay's files. It returns the overlay and the build target.
+// generate writes the files of the overlay. It returns the overlay, which maps file names to the files that replace them, and the
+// package to build.
 func (b *builder) generate() (replace map[string]string, target string, err error) {
 	replace = map[string]string{}
 	imports, pipeline := fmt.Sprintf("import stonepipeline %q\n", b.pkg.ImportPath), "stonepipeline.Pipeline"
@@ -202,7 +203,7 @@ func (b *builder) workspace() error {
 
 var goVersion = regexp.MustCompile(`\bgo(\d+\.\d+(?:\.\d+|rc\d+)?)`)
 
-// copyWorkspace writes the contents of a go.work with absolute directory names.
+// copyWorkspace writes the contents of a go.work file, with its directory names made absolute.
 func (b *builder) copyWorkspace(text *strings.Builder, file string) error {
 	out, stderr, err := b.goTool("work", "edit", "-json", file)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Program is the file name of a command line built for one pipeline. The file is in the go command's build cache.
+// A Program is the file name of an executable that was built for one pipeline. The file is in the go command's build cache.
 type Program string
 
 // Run runs the program under the given name and returns its exit code. The error is non-nil if the program could not be started
@@ -70,8 +70,8 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 
 var position = regexp.MustCompile(`^(\S.*?\.go):(\d+(?::\d+)?): (.*)$`)
 
-// compileError condenses the errors from the go command to one line: the first error, with its position relative to the working
-// directory, and the number of other errors.
+// compileError returns the errors from the go command condensed to one line: the first error, with its position relative to the
+// working directory, and the number of other errors.
 func (b *builder) compileError(stderr string, err error) error {
 	var first string
 	more := 0
@@ -95,7 +95,7 @@ func (b *builder) compileError(stderr string, err error) error {
 	return refuse("%s does not compile: %s", b.arg, text.Line(first))
 }
 
-// indented joins a message with the lines that continue it.
+// indented returns a message joined with the indented lines that continue it.
 func indented(lines []string) string {
 	var out strings.Builder
 	for _, line := range lines {
@@ -107,7 +107,7 @@ func indented(lines []string) string {
 	return out.String()
 }
 
-// seen returns a path that the go command printed, relative to the working directory.
+// seen returns a path, as printed by the go command, relative to the working directory.
 func (b *builder) seen(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(b.dir, path)

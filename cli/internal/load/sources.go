@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// source is the output of `go list` for a package: its directory and its files.
+// source is the part of the output of `go list` that names a package's directory and files.
 type source struct {
 	Dir, ImportPath                                 string
 	Standard                                        bool

@@ -19,10 +19,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config describes what to publish and where, as serve.Config does.
+// Config specifies what to publish and where. It corresponds to serve.Config.
 type Config struct {
 	Listener          net.Listener
-	Ready             func() // called once the server accepts requests; may be nil
+	Ready             func() // called when the server starts to accept requests; may be nil
 	Journal           journal.Journal
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
@@ -80,16 +80,16 @@ type Webhook struct {
 	Private   bool
 }
 
-// A Server publishes pipelines and shows runs.
+// A Server provides the functions of package serve, which publish pipelines and show runs.
 type Server struct {
 	// Serve publishes pipelines until ctx is done or the server is drained.
 	Serve func(context.Context, Config) error
-	// Client publishes pipelines to one client of the mcp or acp command, until the client ends, ctx is done or the server is
-	// drained. It needs no Listener.
+	// Client publishes pipelines to a single client, for the commands mcp and acp. It returns when the client disconnects, ctx is
+	// done or the server is drained. It needs no Listener.
 	Client func(ctx context.Context, command string, cfg Config, in io.Reader, out io.Writer) error
-	// HTML writes a run as one file for a browser.
+	// HTML writes a run as a single HTML file.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
-	// Chat returns an agent without tools whose turns are answered by an intent or a capability.
+	// Chat returns an agent without tools. Its turns are calls to an intent or a capability.
 	Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar
 }
 

@@ -31,7 +31,7 @@ type InstalledError struct {
 	Differs []string // files that differ from the embedded ones, are missing, or do not belong to the skill
 }
 
-// Error returns the path and the files that differ.
+// Error returns a message with the path of the installation and the files that differ.
 func (e *InstalledError) Error() string {
 	if len(e.Differs) == 0 {
 		return "already installed in " + e.Path + ", identical to this version"
@@ -80,7 +80,8 @@ func Install(dir string, force bool) (path string, err error) {
 	return path, nil
 }
 
-// inspect compares an installation with the embedded files. It returns nil if there is none.
+// inspect compares an installation with the embedded files and returns an *InstalledError that lists the differences. It returns
+// nil if nothing exists at the path.
 func inspect(path string) (*InstalledError, error) {
 	entries, err := os.ReadDir(path)
 	switch {

@@ -24,23 +24,23 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Prefix is the prefix of every token, by which scanners for leaked secrets can recognize tokens.
+// Prefix is the prefix of every token. It lets scanners for leaked secrets recognize tokens.
 const Prefix = "stone_"
 
-// A Token is the entry of a token in the file.
+// A Token is the entry for one token in a token file.
 type Token struct {
 	Name    string        `json:"name"`
 	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal
-	Tenant  string        `json:"tenant,omitempty"`     // empty means no tenant: the caller sees all runs
+	Tenant  string        `json:"tenant,omitempty"`     // tenant of the holder; if empty, the holder sees all runs
 	Roles   []string      `json:"roles"`                // see serve.Role
 	Grant   []string      `json:"grant,omitzero"`       // effects that runs may have; null allows all, an empty list none
 	Limits  budget.Limits `json:"limits,omitzero"`      // limits of each run
 	Minute  *int          `json:"per-minute,omitempty"` // maximum requests per minute; absent means unlimited
 	Runs    *int          `json:"runs,omitempty"`       // maximum concurrent runs per process; absent means unlimited
 	Streams int           `json:"streams,omitempty"`    // maximum concurrent streams and waits per process; 0 means the default
-	// Interactive means that the token's runs may have precedence.
+	// Interactive means that runs started with the token may take precedence over other runs.
 	Interactive bool      `json:"interactive,omitempty"`
-	USDADay     *float64  `json:"usd-a-day,omitempty"` // daily limit of all its runs; absent means unlimited
+	USDADay     *float64  `json:"usd-a-day,omitempty"` // daily limit on the cost of the token's runs, in USD; absent means unlimited
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires,omitzero"`
 }
@@ -90,7 +90,7 @@ func Open(name string) (*File, error) {
 	return f, f.read()
 }
 
-// Copy copies a token file and opens the copy.
+// Copy copies a token file and returns the opened copy.
 func Copy(from, to string) (*File, error) {
 	old, err := Open(from)
 	if err != nil {
@@ -157,7 +157,7 @@ func (f *File) write(tokens []Token) error {
 	return err
 }
 
-// Create adds a token and returns its secret, which is not stored anywhere.
+// Create adds a token to the file and returns its secret, which is not stored anywhere.
 func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	if err := t.check(); err != nil {
 		return "", err
@@ -172,7 +172,7 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	})
 }
 
-// Secret returns a secret for a new token.
+// Secret returns a new random secret for a token.
 func Secret() string { return Prefix + rand.Text() + rand.Text() }
 
 // Revoke removes a token.
@@ -245,7 +245,7 @@ func (f *File) Exists(now time.Time) (bool, error) {
 // Name returns the name of the file.
 func (f *File) Name() string { return f.name }
 
-// look reads the file again if it has changed, at most once a second.
+// look reads the file again if it has changed. It checks for changes at most once a second.
 func (f *File) look(now time.Time) error {
 	if now.Sub(f.looked).Abs() < time.Second {
 		return nil
@@ -260,7 +260,7 @@ func (f *File) look(now time.Time) error {
 // digest returns the digest of a secret. It needs no salt and no key stretching, because a secret has 260 random bits.
 func digest(secret string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(secret))) }
 
-// lock waits for the lock of the lock file, which it creates if necessary, and returns a function that releases the lock. On
+// lock acquires the lock of the lock file, which it creates if necessary, and returns a function that releases the lock. On
 // systems without file locks, another file represents the lock as long as it exists.
 func lock(name string) (release func() error, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)

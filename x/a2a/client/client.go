@@ -25,20 +25,20 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// Config configures the connection to an agent. Calls with the zero value fail with "runtime/unavailable".
+// Config configures the connection to an agent. Its URL is required: without it, calls fail with "runtime/unavailable".
 type Config struct {
-	// URL is the address of the agent, below which its card is at /.well-known/agent-card.json. If the URL ends in ".json", it is
-	// the address of the card itself. It must not contain a user or a query.
+	// URL is the address of the agent. The agent's card is at /.well-known/agent-card.json below this address; if the URL ends in
+	// ".json", it is the address of the card itself. The URL must not contain a user or a query.
 	URL   string
 	Skill string // sent as "skill" in the metadata of messages; optional
 	// Header is sent with every request to the server named by URL.
 	Header map[string]rest.Value
-	// Client sends the requests. The default is a client with http.DefaultTransport. Its CheckRedirect is replaced.
+	// Client sends the requests; nil means a client with http.DefaultTransport. Its CheckRedirect function is not used.
 	Client *http.Client
 	Scope  call.Scope // limits which servers the card, its interfaces and redirects may name; if its Net is nil, only the server named by URL
-	// MaxBody is the maximum size of an answer in bytes; 8 MiB by default.
+	// MaxBody is the maximum size of an answer in bytes. Zero means 8 MiB.
 	MaxBody int
-	// Poll is the interval at which a task is polled when the agent cannot stream or its stream broke. The default is 2 s.
+	// Poll is the interval at which a task is polled if the agent cannot stream or the stream broke. Zero means 2 s.
 	Poll time.Duration
 }
 
@@ -47,9 +47,9 @@ const (
 	defaultPoll = 2 * time.Second
 	// maxLost is the number of consecutive failed reads of a task after which the client gives up.
 	maxLost = 5
-	// cancelTime is the time limit for cancelling a task.
+	// cancelTime is the time limit of a request that cancels a task.
 	cancelTime = 5 * time.Second
-	// maxTasks is the maximum number of attempts for a request. Each attempt creates a task.
+	// maxTasks is the maximum number of tasks that are created for a request, one after the other.
 	maxTasks = 100
 )
 
@@ -76,7 +76,8 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Net.Check(u))
 }
 
-// New returns a capability of the kind a2a. By default, its id is the host of the URL. It needs the effect net.
+// New returns a capability of the kind a2a that sends its requests to the configured agent. If m.ID is empty, the id is the host
+// of the URL. The capability needs the effect net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Net)
 	m.Kind = cmp.Or(m.Kind, "a2a")
@@ -138,12 +139,12 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 	return reply, err
 }
 
-// goesOn reports whether another process will continue a run that stopped with this error.
+// goesOn reports whether err means that another process will continue the run.
 func goesOn(why error) bool {
 	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.Recorder)
 }
 
-// failure returns an error without the URL, which is part of net/http's errors.
+// failure returns err without the URL that the errors of net/http contain.
 func (c Config) failure(own *secrets, what string, err error) error {
 	if errors.As(err, new(*call.Error)) {
 		return err

@@ -38,10 +38,10 @@ func newSecrets(ctx context.Context) *secrets {
 	return s
 }
 
-// clean returns a text with the secrets removed.
+// clean returns the text with all secrets replaced.
 func (s *secrets) clean(text string) string { return s.run.Text(s.own.Text(text)) }
 
-// header returns the header with the current values of its secrets.
+// header returns the configured header with the current values of the secrets in it.
 func (c Config) header(own *secrets) (http.Header, error) {
 	values := map[string]kinds.Value{}
 	for name, v := range c.Header {
@@ -153,7 +153,7 @@ type bounded struct {
 	over       *time.Timer // cancels the request
 }
 
-// end releases the request, and returns the reason why it failed.
+// end releases the resources of the request and returns err, or the reason why the request was ended.
 func (b *bounded) end(err error) error {
 	if context.Cause(b.ctx) == errSilent {
 		err = errSilent

@@ -5,19 +5,20 @@
 //		client.New(call.Metadata{ID: "agent/travel", Intents: []string{"trip/plan"}}, client.Config{URL: "https://travel.example.com"}),
 //	)
 //
-// The input of a request is sent as the message: as text if it is a string or an object with only one string, such as {"text":
-// …}, otherwise as data. Files are sent as file parts: the files that the input's schema marks or, without a schema, each
-// llm.Media in the list "media". If the agent answers with a single data part, its data is the output. Otherwise the output is
-// {"text": …}, with "data" for several data parts and "media" for files.
+// The input of a request becomes the message. It is sent as text if it is a string or an object with a single string, such as
+// {"text": …}, and as data otherwise. Files in the input become file parts. The schema of the input says which values are files;
+// without a schema, each llm.Media in the list "media" is a file. If the agent's answer is a single data part, the output is its
+// data. Otherwise the output is {"text": …}, with "data" if there are several data parts and "media" if there are files.
 //
 // # Durability
 //
-// In a recorded run, the id of the remote task is recorded as soon as it is known, and a resumed run waits for this task. The ids
-// of the message and of its context are derived from the key of the request. If the process dies before the task's id is
-// recorded, a resumed run finds the task by its context if the agent can list tasks. Otherwise it sends the same message again,
-// which many agents recognize. If a task has failed or is lost, resuming the run creates a new one.
+// If the run is recorded, the id of the remote task is recorded as soon as it is known, and a resumed run waits for this task.
+// The ids of the message and of its context are derived from the key of the request. If the process dies before the task's id is
+// recorded and the agent can list tasks, the resumed run finds the task by its context. If the agent cannot, the resumed run
+// sends the same message again, and many agents recognize it by its id. If a task has failed or is lost, the resumed run creates
+// a new task.
 //
-// When a task needs input, the run asks its people, using the agent's text and choices. Outside a run, or if nobody can be asked,
-// the request fails with an error that contains the agent's question. A request that is cancelled or times out cancels the task.
-// Draining a run does not cancel it.
+// If a task needs input, the run asks a question with the agent's text and choices. Outside a run, or if no one can answer, the
+// request fails with an error that contains the agent's question. If a request is canceled or times out, the task is canceled.
+// Draining a run does not cancel its tasks.
 package client

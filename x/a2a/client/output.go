@@ -23,7 +23,7 @@ type output struct {
 	last      *sdk.Artifact // the artifact whose text was streamed last
 }
 
-// begin starts an output with the artifacts that a task already has.
+// begin returns an output that contains the artifacts that a task already has.
 func (o *output) begin(all []*sdk.Artifact) {
 	o.artifacts, o.size = nil, 0
 	for _, a := range all {
@@ -80,7 +80,8 @@ func (o *output) say(text string) {
 	}
 }
 
-// speak streams new text. If the text no longer continues the text streamed before, that text is retracted first.
+// speak streams the text that is new. If the text does not continue the text streamed before, speak retracts the earlier text
+// first.
 func (o *output) speak() {
 	text := textIn(o.artifacts)
 	more, follows := strings.CutPrefix(text, o.spoken.String())
@@ -98,12 +99,12 @@ func (o *output) speak() {
 	}
 }
 
-// message returns the answer of an agent that replies without creating a task.
+// message returns the output for an agent's reply that does not create a task.
 func (o *output) message(m *sdk.Message) (*call.Reply, error) {
 	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
 }
 
-// task returns the answer of a completed task: its artifacts or, if there are none, the agent's last message.
+// task returns the output of a completed task: the task's artifacts or, if it has none, the agent's last message.
 func (o *output) task(t *sdk.Task) (*call.Reply, error) {
 	blank := func(p *sdk.Part) bool {
 		text, ok := p.Content.(sdk.Text)

@@ -25,7 +25,7 @@ import (
 // names holds the ids of a request.
 type names struct {
 	key   string
-	known bool // another process derives the same ids
+	known bool // whether another process would derive the same ids
 }
 
 func namesOf(key string) names {
@@ -36,7 +36,7 @@ func namesOf(key string) names {
 	return names{"stone-" + hex.EncodeToString(sum[:16]), true}
 }
 
-// A talk is a request on which the agent is working.
+// A talk is the exchange with the agent about one request.
 type talk struct {
 	cfg     Config
 	id      string // id of the capability
@@ -52,8 +52,8 @@ type talk struct {
 	seen    *sdk.Task  // the task as last reported by the stream
 }
 
-// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself. It is also a
-// remote.Task.
+// started is the agent's reply to a message: the id of a new task, a task that has already ended, or the answer itself. It is
+// recorded as a remote.Task.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Ended   *sdk.Task    `json:"ended,omitempty"`
@@ -111,7 +111,8 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	if t.cfg.Skill != "" {
 		m.SetMeta("skill", t.cfg.Skill)
 	}
-	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // every output mode is accepted
+	// no output modes: all modes are accepted
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}})
 	if err != nil {
 		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}
@@ -128,8 +129,8 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	return started{}, failed("the agent answers with %T: want a task or a message", result)
 }
 
-// find returns the request's task, unless that task has failed. If the agent cannot list tasks, no task is found; such an agent
-// may still recognize the message.
+// find returns the task that an earlier attempt created for the request, or nil if there is none, if it has failed, or if the
+// agent cannot list tasks.
 func (t *talk) find(ctx context.Context) sdk.TaskID {
 	list, err := t.agent.ListTasks(ctx, &sdk.ListTasksRequest{ContextID: t.names.key, PageSize: 100})
 	for i := 0; err == nil && i < len(list.Tasks); i++ {
@@ -186,7 +187,7 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 // errAnswered means that the task continues because its question was answered.
 var errAnswered = errors.New("answered")
 
-// settle returns the answer of a task that has stopped.
+// settle returns the output of a task that has stopped, or the reason why there is none.
 func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, stopped bool, err error) {
 	said := t.secrets.clean(textOf(task.Status.Message))
 	if said != "" {
@@ -220,8 +221,8 @@ type question struct {
 	Choices  []string `json:"choices"`
 }
 
-// asked returns a text that identifies a question. If a task repeats a question with a new time or id, it counts as a new
-// question.
+// asked returns a string that identifies a question of a task. A question with a new time or id is a new question, even if its
+// text is the same.
 func asked(task *sdk.Task) string {
 	about := []string{string(task.ID), textOf(task.Status.Message)}
 	if m := task.Status.Message; m != nil {
@@ -233,8 +234,8 @@ func asked(task *sdk.Task) string {
 	return strings.Join(about, "\n")
 }
 
-// unread reports whether a task still shows the question that was just answered. If there are no times or ids, the agent may in
-// fact be asking again.
+// unread reports whether a task still contains the question that was just answered. If questions have no times or ids, the agent
+// may be asking the same question again.
 func (t *talk) unread(task *sdk.Task) bool {
 	if asked(task) != t.told {
 		return false
@@ -243,7 +244,7 @@ func (t *talk) unread(task *sdk.Task) bool {
 	return t.stale <= maxLost
 }
 
-// ask puts the task's question to the people of the run, and sends their answer.
+// ask asks the task's question in the run and sends the answer to the agent.
 func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	text := t.secrets.clean(textOf(task.Status.Message))
 	var q question

@@ -90,7 +90,7 @@ func (a *agent) serveCard(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reads reports whether a caller may see the published pipelines.
+// reads reports whether the caller has the role Read, with which it may see the published pipelines.
 func reads(who serve.Principal) bool {
 	for _, role := range who.Roles {
 		if role == serve.Read || role == serve.Start {

@@ -16,24 +16,25 @@
 //
 // # Messages
 //
-// A message without a task starts a durable run of the skill named by "skill" in its metadata; an agent with one skill needs no
-// name. A data part is the pipeline's input. A text is the input if the input is a string; otherwise it becomes the only required
-// string of the input. A file part becomes the field of the input that accepts files: an llm.Media, a list of them, or a base64
-// string with a contentMediaType. If several fields accept files, "field" in the metadata of the part names one. URLs of files
-// are passed on and never fetched. Files in the result are sent as file parts of the artifact.
+// A message that belongs to no task starts a durable run. The field "skill" in its metadata names the skill to run; it may be
+// absent if the agent has only one skill. A data part is the pipeline's input. A text is the input itself if the input is a
+// string; otherwise it is used as the only required string of the input. A file part becomes the field of the input that accepts
+// files: an llm.Media, a list of them, or a base64 string with a contentMediaType. If several fields accept files, "field" in the
+// metadata of the part names one. URLs of files are passed on and never fetched. Files in the result are sent as file parts of
+// the artifact.
 //
-// Sending a message again, with the same id, sender and content, does not start a second run. If a pipeline reads earlier
-// results, as an agent with agent.ConversationOf does, and a message is in the context of earlier tasks, the run receives the
-// last result of these tasks.
+// A message that is sent again, with the same id, sender and content, does not start a second run. If a message belongs to the
+// context of earlier tasks and the pipeline reads earlier results, as an agent with agent.ConversationOf does, the run receives
+// the last result of these tasks.
 //
 // To send a message, a caller needs the roles Start and Read, because the reply contains the task. To answer a question, it needs
 // the role Answer.
 //
 // # Tasks
 //
-// A task is a run with the same id, so it survives the server, and all routes of the API can be used with its id. Its artifact
-// "result" is the result of the run. A stream also contains the answers that models are writing, as chunks of this artifact. A
-// chunk without append replaces the earlier chunks.
+// Each task is a run with the same id. It therefore survives a restart of the server, and all routes of the API accept its id.
+// Its artifact "result" is the result of the run. A stream also contains the answers that models are writing, as chunks of this
+// artifact. A chunk without append replaces the earlier chunks.
 //
 // A task that waits for an answer has the state input-required. Its status contains the text of the oldest open question, and
 // data with "question", "choices", "schema" and "version". The next message of the task answers this question, or the question

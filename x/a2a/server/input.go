@@ -95,13 +95,13 @@ func (a *agent) skillFor(req *sdk.SendMessageRequest) (skill, error) {
 	return skill{}, invalid(fmt.Sprintf("the agent has no skill %q%s: it has %s", name, hint, strings.Join(a.names(), ", ")))
 }
 
-// named returns a text from metadata.
+// named returns the string with the given name in metadata, or "" if there is none.
 func named(meta map[string]any, key string) string {
 	text, _ := meta[key].(string)
 	return text
 }
 
-// said returns the text, the data and the files of a message. They are empty or nil if the message has none.
+// said returns the text, the data and the files of a message. Each is empty or nil if the message does not contain any.
 func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentParts, err error) {
 	var texts []string
 	for i, part := range m.Parts {
@@ -145,7 +145,7 @@ func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	return input, nil
 }
 
-// digest returns a text that identifies a caller's message by its content.
+// digest returns a digest of the caller and the content of a message.
 func digest(c caller, m *sdk.Message, skill string) string {
 	parts, _ := json.Marshal(m.Parts) // cannot fail: the parts were read from JSON
 	h := sha256.New()

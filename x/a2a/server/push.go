@@ -16,7 +16,8 @@ import (
 // tokenHeader is the header in which the token of a configuration is sent.
 const tokenHeader = "A2A-Notification-Token"
 
-// receiver converts a configuration to a receiver. If the configuration has no id, the id is derived from its URL.
+// receiver returns the receiver that a push configuration describes. If the configuration has no id, the id is derived from its
+// URL.
 func receiver(p *sdk.PushConfig) serve.Receiver {
 	r := serve.Receiver{ID: p.ID, URL: p.URL, Header: map[string]string{}, Secret: p.Token}
 	if r.ID == "" {
@@ -32,7 +33,7 @@ func receiver(p *sdk.PushConfig) serve.Receiver {
 	return r
 }
 
-// config returns the configuration of a receiver, without its secrets.
+// config returns the push configuration that describes a receiver, without the secrets.
 func config(run string, r serve.Receiver) *sdk.PushConfig {
 	out := &sdk.PushConfig{TaskID: sdk.TaskID(run), ID: r.ID, URL: r.URL}
 	if scheme, _, ok := strings.Cut(r.Header["Authorization"], " "); ok {

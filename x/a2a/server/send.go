@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// accept handles a message, which either starts a run or answers a run's question.
+// accept handles a message, which either starts a run or answers a question of a run, and returns the run.
 func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	switch {
 	case req == nil || req.Message == nil:
@@ -47,7 +47,7 @@ func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run ap
 	return run, err
 }
 
-// start starts the run of a message. If the same message has already started a run, it returns that run.
+// start starts a run for a message and returns it. If the same message has already started a run, start returns this run.
 func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	m, c := req.Message, callerOf(ctx)
 	s, err := a.skillFor(req)

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Config describes the agent to clients. Its zero value is usable.
+// Config describes the agent to clients. The zero value is valid.
 type Config struct {
 	Name        string // name of the agent; empty means the name of the only pipeline, or "stone"
 	Description string // description of the agent; empty means the description of the only pipeline, or a list of all pipelines
@@ -40,7 +40,7 @@ const at = "/a2a"
 // beat is the interval between comments on an idle stream.
 const beat = 15 * time.Second
 
-// Mounts returns the mounts of the agents for one server.
+// Mounts returns the mounts that serve the agents, for serve.Config.Mounts. Call it once for each server.
 func Mounts(cfg Config) map[string]serve.Mount {
 	var h *house
 	made := func(of *serve.Server) (serve.Handler, error) {
@@ -56,8 +56,8 @@ func Mounts(cfg Config) map[string]serve.Mount {
 	return map[string]serve.Mount{"GET " + card: made, "GET " + at + "/{name}" + card: made, "POST " + at: made, at + "/": made}
 }
 
-// A house contains one agent with all pipelines, and one agent for each pipeline. All of them share the receivers of
-// notifications.
+// A house contains the agents of a server: the common agent with all pipelines, and one agent for each pipeline. They share the
+// receivers of notifications.
 type house struct {
 	*agent
 	each map[string]*agent // agents by pipeline name
@@ -176,7 +176,7 @@ type agent struct {
 
 var _ a2asrv.RequestHandler = (*agent)(nil)
 
-// caller is the API on behalf of a request's caller.
+// caller calls the API on behalf of the sender of a request.
 type caller struct {
 	inside.Client
 	who    serve.Principal

@@ -42,7 +42,7 @@ func (a *agent) SubscribeToTask(ctx context.Context, req *sdk.SubscribeToTaskReq
 	}
 }
 
-// stream yields a task, the text that its models are writing, and its final status.
+// stream yields the events of a run: the task, the text that models are writing, and the result with the final status.
 func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, error) bool) {
 	first, err := task(ctx, c, run, nil)
 	if !yield(first, err) || err != nil || stopped(run) {

@@ -41,7 +41,8 @@ func infoOf(run api.Run) sdk.TaskInfo {
 	return sdk.TaskInfo{TaskID: sdk.TaskID(run.ID), ContextID: cmp.Or(run.Labels[contextLabel], run.ID)}
 }
 
-// task returns a run and its result as a task. The task contains at most the newest *most messages, or all if most is nil.
+// task returns the task that describes a run and its result. If most is not nil, the history contains only the newest *most
+// messages.
 func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, error) {
 	of := infoOf(run)
 	t := &sdk.Task{ID: of.TaskID, ContextID: of.ContextID, Metadata: map[string]any{"skill": run.Pipeline}}
@@ -65,7 +66,7 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 	return t, nil
 }
 
-// status returns the task status of a run that has asked these questions.
+// status returns the task status of a run with the given questions.
 func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	when := run.Started
 	if stopped(run) && !run.Ended.IsZero() {
@@ -147,7 +148,7 @@ func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	return append(sdk.ContentParts{first}, files...)
 }
 
-// known returns the run of a task, with its result.
+// known returns the run of a task with its result, or an error of the protocol if there is no such run.
 func (a *agent) known(ctx context.Context, id sdk.TaskID) (api.Run, error) {
 	if id == "" {
 		return api.Run{}, invalid("the request names no task")

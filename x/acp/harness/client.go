@@ -41,7 +41,8 @@ func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionReque
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(id)}, nil
 }
 
-// ask returns the option that a person chooses. If the question is canceled, it returns the option that rejects once.
+// ask asks a person and returns the id of the chosen option. If the question is canceled, it returns the option that rejects the
+// call once.
 func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, error) {
 	title, what := "a tool", "tool"
 	if r.ToolCall.Title != nil {

@@ -12,15 +12,16 @@ import (
 	"strings"
 )
 
-// A clone is a working copy of a repository that shares only the repository's objects. The program in the clone sees neither the
-// configuration nor the remotes of the repository, and does not change it.
+// A clone is a working copy that shares the objects of a git repository, but not its configuration and its remotes. A program
+// that works in the clone does not change the repository.
 type clone struct {
 	dir     string // path without symbolic links
 	objects string // directory of the repository's objects
 	base    string // commit on which the clone is based
 }
 
-// newClone clones the commit HEAD or, to repair an answer, the answer's base with its edits.
+// newClone returns a clone of the commit HEAD. To repair an answer, it returns a clone of the answer's base commit with the
+// answer's edits applied.
 func newClone(ctx context.Context, repo string, before *answer) (_ *clone, err error) {
 	c := &clone{}
 	if c.dir, err = os.MkdirTemp("", "stone-harness-"); err != nil {
@@ -60,7 +61,7 @@ func newClone(ctx context.Context, repo string, before *answer) (_ *clone, err e
 
 func (c *clone) remove() { _ = os.RemoveAll(c.dir) }
 
-// diff returns the edits in the clone. Files that the repository ignores are omitted.
+// diff returns the differences between the clone's files and its base commit. Files that git ignores are omitted.
 func (c *clone) diff(ctx context.Context) (string, error) {
 	if _, err := git(ctx, c.dir, nil, "add", "--all"); err != nil {
 		return "", err

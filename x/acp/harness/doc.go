@@ -1,9 +1,9 @@
-// Package harness runs a coding agent as a capability: a program that speaks the Agent Client Protocol, such as Claude Code,
-// Codex, Gemini CLI or stone acp, and edits a git repository.
+// Package harness provides coding agents as capabilities. A coding agent is a program that speaks the Agent Client Protocol and
+// edits a git repository, such as Claude Code, Codex, Gemini CLI or stone acp.
 //
-// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The prompt is the
-// field "prompt" of the input, or else a line with the intent, followed by the whole input as JSON. The answer contains the
-// program's text, and its edits as a diff for git apply:
+// Each call clones the repository into a temporary directory and runs the program there, in a sandbox. The prompt is the field
+// "prompt" of the input or, if there is no such field, a line with the intent followed by the whole input as JSON. The answer
+// contains the text that the program has sent and its edits, as a diff for git apply:
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //
@@ -13,8 +13,8 @@
 //
 // # People
 //
-// When the program asks for permission, the run asks its people. In a run without a frontend, the program is stopped while the
-// run waits. After the answer, the program is started again, and receives the recorded answer when it asks the same question.
+// When the program asks for permission, the run asks a question. If the run has no frontend, the program is stopped while the run
+// waits for the answer. Afterwards the program is started again, and receives the recorded answer when it asks the same question.
 //
 // # Reach
 //

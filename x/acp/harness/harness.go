@@ -17,23 +17,24 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. Calls with the zero value fail with "runtime/unavailable".
+// Config configures the program. Command and Dir are required: without them, calls fail with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the program, followed by its arguments.
 	Command []string
 	// Dir is the absolute path of a directory in a git repository. The program works on a clone of its commit HEAD.
 	Dir string
-	// Mode is the session mode. "" means the program's default.
+	// Mode is the session mode to select; "" means the program's default mode.
 	Mode string
 	// Env lists the names of additional environment variables to pass on, such as ANTHROPIC_API_KEY. HOME is set to a temporary
 	// directory.
 	Env []string
-	// Sandbox grants access to files and the network, in addition to the clone.
+	// Sandbox grants the program access to further files, besides the clone, and to the network.
 	Sandbox sandbox.Policy
 	// Allow lists the kinds of tool calls, such as "read" or "edit", that are permitted without asking. The kind of a call is
 	// stated by the program itself.
 	Allow []string
-	// Test is a command that runs in the clone after the turn, in the same sandbox, such as ["go", "test", "./..."].
+	// Test is a command, such as ["go", "test", "./..."], that runs in the clone after the turn, in the same sandbox. Empty means
+	// no command.
 	Test []string
 }
 
@@ -48,8 +49,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// New returns a capability of the kind acp. By default, its id is the name of the program. It needs the effect process and, if
-// Sandbox permits network access, net.
+// New returns a capability of the kind acp that runs the configured program. If m.ID is empty, the id is the name of the program.
+// The capability needs the effect process and, if Sandbox permits network access, net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	if c.Sandbox.Network || c.Sandbox.Method == sandbox.Unconfined {
@@ -160,7 +161,7 @@ func (c Config) test(ctx context.Context, policy sandbox.Policy, dir string) (*v
 	return &verdict{Passed: err == nil, Output: output}, nil
 }
 
-// TestsPass is the check tests-pass. It accepts an answer only if the answer's tests have passed.
+// TestsPass is the check tests-pass. It accepts an answer only if the tests that Config.Test ran have passed.
 func TestsPass(_ context.Context, s call.Subject) error {
 	var a answer
 	switch err := json.Unmarshal(s.Out, &a); {
@@ -172,7 +173,7 @@ func TestsPass(_ context.Context, s call.Subject) error {
 	return nil
 }
 
-// promptOf returns the prompt of a request and, if the request repairs an answer, the rejected answer.
+// promptOf returns the prompt of a request. If the request is to repair an answer, it also returns the rejected answer.
 func promptOf(req *call.Request) (text string, before *answer, err error) {
 	var input struct {
 		Prompt string `json:"prompt"`

@@ -39,7 +39,7 @@ type turn struct {
 	err   error // reason why the turn was ended
 }
 
-// fail ends the turn. Only the first error is kept.
+// fail ends the turn with an error. Only the error of the first call is kept.
 func (t *turn) fail(err error) {
 	t.mu.Lock()
 	if t.err == nil {
@@ -111,7 +111,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the program failed under %s: %s%s", policy.Method, t.secrets.Text(reason(err)), said), Cause: err}
 }
 
-// reason returns the message and the data of a protocol error, or else the text of the error.
+// reason returns the text of err or, if err is an error of the protocol, its message and data.
 func reason(err error) string {
 	if e, ok := errors.AsType[*sdk.RequestError](err); ok {
 		text := e.Message
@@ -198,7 +198,7 @@ func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	return nil
 }
 
-// allowed returns the option that permits a call once, if the call is permitted without asking. Otherwise it returns "".
+// allowed returns the option that permits a call once, or "" if a person must be asked.
 func (t *turn) allowed(r sdk.RequestPermissionRequest) sdk.PermissionOptionId {
 	if r.ToolCall.Kind == nil || !slices.Contains(t.cfg.Allow, string(*r.ToolCall.Kind)) {
 		return ""
@@ -206,7 +206,7 @@ func (t *turn) allowed(r sdk.RequestPermissionRequest) sdk.PermissionOptionId {
 	return first(r.Options, sdk.PermissionOptionKindAllowOnce)
 }
 
-// first returns the first option of a kind, or "".
+// first returns the id of the first option of the given kind, or "" if there is none.
 func first(options []sdk.PermissionOption, kind sdk.PermissionOptionKind) sdk.PermissionOptionId {
 	for _, o := range options {
 		if o.Kind == kind {

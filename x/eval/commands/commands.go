@@ -35,7 +35,7 @@ func failed(format string, args ...any) error {
 	return &command.Exit{Code: failedCode, Err: fmt.Errorf(format, args...)}
 }
 
-// dataFlags adds the flags that select a data set; use describes its purpose.
+// dataFlags adds the flags that select a data set. The argument use says, in their help texts, what the data set is for.
 func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
 	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
@@ -66,8 +66,8 @@ func columns(data eval.Data, missing string) ([]string, error) {
 	return append([]string{}, names...), nil
 }
 
-// measure performs an evaluation of any kind and shows its progress, on one line if live is set. Print receives the result, if
-// there is one.
+// measure runs an evaluation of any kind and shows its progress, on a single line if live is set. If there is a result, it is
+// passed to print.
 func measure(ctx context.Context, h *command.Host, t command.Task, live bool, print func(*dag.Node, dag.DAG, *command.Run) error) error {
 	if !h.Quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: h.Progress, live: live, began: time.Now()}
@@ -86,7 +86,7 @@ func counted(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.New(budget.Limits{}))
 }
 
-// scorer reads the flag that names the only scorer of a choice.
+// scorer returns the scorer that spec, the value of the flag --score, describes. It is an error if spec describes several.
 func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	all, err := eval.Read(app, spec)
 	if err == nil && len(all) != 1 {

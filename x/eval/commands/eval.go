@@ -61,7 +61,7 @@ func evaluating() command.Command {
 	}
 }
 
-// describe adds the flags that determine the pipeline.
+// describe adds the flags that determine which pipeline is evaluated.
 func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	dataFlags(f, &flags.data, "evaluate on the rows of")
 	f.Var(&flags.runs, "runs", "evaluate on recorded runs that `FILTER` selects, such as 'label.env=prod since:7d', and pay only for changed requests")
@@ -121,7 +121,7 @@ func evaluate(ctx context.Context, h *command.Host, flags evalFlags) error {
 	return nil
 }
 
-// unanswered reports cases that have no answer to score. It returns an error if no case has one.
+// unanswered prints how many cases have no answer that can be scored. If there is no case with an answer, it returns an error.
 func unanswered(h *command.Host, r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
 	why := ""
@@ -143,7 +143,7 @@ func unanswered(h *command.Host, r eval.Report) error {
 // testLabel is the label that contains the digest of an evaluation's test split.
 const testLabel = "eval-test"
 
-// looks returns the number of runs that have revealed results on a test split, including the given run.
+// looks returns the number of runs, including the given run, that have revealed results on a test split.
 func looks(ctx context.Context, j journal.Journal, test, run string) (n int, err error) {
 	q := journal.Query{Labels: map[string]string{testLabel: test}, Limit: journal.DefaultLimit}
 	for n = 1; ; {
@@ -179,7 +179,7 @@ func shown(ctx context.Context, j journal.Journal, info journal.RunInfo) (bool, 
 	return found.Test != nil, err
 }
 
-// evaluation reads the files that are named by the flags.
+// evaluation returns the configuration that the flags describe, after reading the files that they name.
 func evaluation(ctx context.Context, h *command.Host, flags evalFlags) (cfg eval.Config, err error) {
 	cfg = eval.Config{Pipeline: h.Pipeline, Data: flags.data, Trials: flags.trials, Lanes: flags.lanes}
 	if cfg.Scorers, err = eval.Read(h.Applicator, flags.scores...); err != nil {

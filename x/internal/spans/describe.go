@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// title returns the name of the span that an event starts or ends, and the span's operation in the semantic conventions, or "" if
-// it has none.
+// title returns the name of the span that an event starts or ends, and the span's operation according to the semantic
+// conventions. The operation is "" if the conventions define none.
 func title(e event.Event) (name, operation string) {
 	of := e.Name
 	switch d := e.Data.(type) {
@@ -70,7 +70,7 @@ var timing = []string{"elapsed", "latency", "ok", "conversation", "provider", "s
 // providers maps protocols to their names in the conventions, where these differ.
 var providers = map[string]string{"gemini": "gcp.gemini"}
 
-// asked returns the attributes of the server that a request is sent to.
+// asked returns the attributes that describe the server to which a request is sent.
 func asked(d event.ModelRequest) (attrs []slog.Attr) {
 	if d.Provider != "" {
 		attrs = append(attrs, slog.String(ProviderName, cmp.Or(providers[d.Provider], d.Provider)))

@@ -25,13 +25,13 @@ type Span interface {
 	// a key is set twice, the last value is used.
 	Set(attrs []slog.Attr)
 	Happened(name string, at time.Time, attrs []slog.Attr)
-	// End ends the span. If kind is not empty, the span has failed.
+	// End ends the span. If kind is not empty, the span has failed with this kind and reason.
 	End(at time.Time, kind, reason string)
 }
 
 // A Maker converts events to spans. It must be used by only one goroutine at a time.
 type Maker struct {
-	// Messages adds the texts of models and tools as attributes.
+	// Messages adds attributes with the texts that models and tools have received and returned.
 	Messages bool
 
 	out  Emitter
@@ -79,7 +79,7 @@ const (
 	anAttempt
 )
 
-// starts returns the activity that starts with the event.
+// starts returns the activity that starts with the event, or none.
 func starts(d event.Data) activity {
 	switch d.(type) {
 	case event.RunStarted:
@@ -275,8 +275,8 @@ func (r *run) abandon() {
 	}
 }
 
-// around returns the open span with the first possible key. If there is none, it returns the root span, or nil if that is not
-// open.
+// around returns the open span for the first key that has one. If no key has an open span, it returns the root span, or nil if
+// the root span is not open.
 func (r *run) around(keys ...string) *span {
 	for _, k := range keys {
 		if sp := r.open[k]; sp != nil {
@@ -354,8 +354,8 @@ func toolKey(e event.Event, c event.ToolCall) string {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%d", e.Span, e.Path, c.Turn, c.Position)
 }
 
-// failure returns the kind and the reason of an event's failure. The kind is the same for equal failures. In a failed call, both
-// are in one text: "kind" or "kind: reason".
+// failure returns the kind and the reason of an event's failure. In the event of a failed call, both are in one string: "kind" or
+// "kind: reason".
 func failure(d event.Data) (kind, reason string) {
 	switch d := d.(type) {
 	case event.StepFailed:
@@ -370,7 +370,7 @@ func failure(d event.Data) (kind, reason string) {
 	return kind, reason
 }
 
-// fail records a failure of the span, unless the kind is empty.
+// fail records a failure of the span. If the kind is empty, it does nothing.
 func (sp *span) fail(kind, reason string) {
 	if kind != "" {
 		sp.kind, sp.reason = kind, reason

@@ -99,7 +99,7 @@ func contents(d event.Data) (attrs []slog.Attr) {
 	return attrs
 }
 
-// newest returns as many of the last messages as the limits allow.
+// newest returns the last messages, as many as the limits allow.
 func newest(all []said) (out []message) {
 	left := maxMessages
 	for i := len(all) - 1; i >= 0 && left > 0; i-- {

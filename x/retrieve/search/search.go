@@ -25,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/x/retrieve"
 	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // for indexes in files
@@ -177,7 +178,7 @@ var (
 // passages. The answer may also contain their "scores", in the same order. The function must be called in the body of a run,
 // which records and pays for the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
-	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
+	spec.Intent = cmp.Or(spec.Intent, terms.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
 	grant := spec.Effects // effects of the search; if they were stated in the call, a capability that needs fewer would be refused
 	spec.Effects = nil

@@ -19,12 +19,12 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Field is the metadata key of a part that names the property for the part's file.
+// Field is the metadata key under which a part names the property that its file belongs to.
 const Field = "field"
 
-// Take removes the files from a value. Rest is the value without the properties that were files; it is nil if nothing is left. A
-// file deeper inside the value is replaced by a line with a number, as in a message to a model. The files of a value may total at
-// most llm.MaxMedia bytes.
+// Take removes the files from a value and returns them. The result rest is the value without the properties that were files, or
+// nil if nothing is left. A file nested deeper inside the value is replaced by a numbered placeholder, as in a message to a
+// model. It is an error if the files have more than llm.MaxMedia bytes in total.
 func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files sdk.ContentParts, err error) {
 	shown, media, err := structured.Media(value, s)
 	if err != nil || len(media) == 0 {
@@ -56,7 +56,7 @@ func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files 
 	return rest, files, err
 }
 
-// taken reports whether a value is the line of a file, or a list of such lines, and marks these files with the field.
+// taken reports whether a value is a placeholder of a file or a list of placeholders. If so, it sets the field of these files.
 func taken(value json.RawMessage, field string, lines map[string]*sdk.Part) bool {
 	var line string
 	list := []string{}
@@ -106,21 +106,21 @@ type Place struct {
 	fields map[string]form
 }
 
-// form is the form of the files in a field.
+// form says how files are represented in a field.
 type form struct {
 	list bool
 	kind string // contentMediaType of a base64 string; empty for an llm.Media
 }
 
-// TypesOf returns the media types of the files that values of a schema can contain, such as "image/*", each once. It returns nil
-// if there are none.
+// TypesOf returns the media types, such as "image/*", of the files that values of a schema can contain, without duplicates. If
+// values cannot contain files, it returns nil.
 func TypesOf(s *schema.Schema) []string {
 	types := structured.MediaTypes(s)
 	slices.Sort(types)
 	return slices.Compact(types)
 }
 
-// PlaceOf returns where values of a schema can contain files: the value as a whole, or its properties.
+// PlaceOf returns the places where values of a schema can contain files: the value as a whole, or some of its properties.
 func PlaceOf(s *schema.Schema) Place {
 	p := Place{Types: TypesOf(s), fields: map[string]form{}}
 	if f, ok := formOf(s); ok {
@@ -149,7 +149,7 @@ func formOf(s *schema.Schema) (f form, ok bool) {
 	return f, encoding == "base64" && kind == "" && slices.Contains(s.Properties(), "type")
 }
 
-// Put adds the files of a message to a value. The value is nil if the message contains only files.
+// Put returns the value with the files of a message added to it. If the message contains only files, the argument value is nil.
 func (p Place) Put(value json.RawMessage, files sdk.ContentParts) (json.RawMessage, error) {
 	given := map[string][]json.RawMessage{}
 	for _, part := range files {
@@ -196,7 +196,7 @@ func in(name string) string {
 	return fmt.Sprintf(" in %q", name)
 }
 
-// name returns the field for a file: the field named in its metadata, or the only field.
+// name returns the name of the field that a file belongs to: the name in its metadata or, if there is only one field, that field.
 func (p Place) name(part *sdk.Part) (string, error) {
 	if name, _ := part.Metadata[Field].(string); name != "" {
 		if _, ok := p.fields[name]; ok {

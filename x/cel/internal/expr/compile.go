@@ -53,9 +53,8 @@ type Program struct {
 	locate    func(node int64) common.Location
 }
 
-// Compile compiles an expression over variables with the given names. A name that is not
-// an identifier of the language ("a-b", "in") cannot be used in an expression and is
-// ignored. An error is an *Error.
+// Compile compiles an expression that may use variables with the given names. Names that are not identifiers of the language,
+// such as "a-b" or "in", cannot be used in expressions and are ignored. Any error is an *Error.
 func Compile(text string, variables []string, result Result) (p *Program, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -159,8 +158,8 @@ func freeIdents(e ast.Expr) (free []ast.Expr, macros int) {
 	return free, macros
 }
 
-// levels limits the nesting of list and map types. The result of a macro can contain its input, so a short chain of macros can
-// nest deeply, and inferring the types of such a chain takes minutes.
+// levels returns an upper bound of the nesting of list and map types in an expression. The result of a macro can contain its
+// input, so a short chain of macros can have a deeply nested type, and inferring such types can take minutes.
 func levels(e ast.Expr) int {
 	deepest := func(parts ...ast.Expr) int {
 		n := 0
@@ -227,7 +226,7 @@ func isNamespace(call ast.CallExpr) bool {
 	return err == nil && world.env.HasFunction(call.Target().AsIdent()+"."+call.FunctionName())
 }
 
-// fault returns the first of the mistakes.
+// fault returns an *Error for the first of the issues that the compiler has found.
 func fault(errs []*common.Error) *Error {
 	reason := strings.ReplaceAll(errs[0].Message, " (in container '')", "")
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {

@@ -23,7 +23,7 @@ import (
 // ErrTooCostly is the cause of an *Error if an expression needs more work or memory than is allowed.
 var ErrTooCostly = errors.New("too costly")
 
-// Bool evaluates an expression that was compiled for Bool. See Eval.
+// Bool evaluates an expression that was compiled with the Result Bool, and returns its value. See Eval.
 func (p *Program) Bool(ctx context.Context, variables map[string]json.RawMessage) (bool, error) {
 	value, err := p.run(ctx, variables)
 	if err != nil {
@@ -36,9 +36,9 @@ func (p *Program) Bool(ctx context.Context, variables map[string]json.RawMessage
 	return bool(b), nil
 }
 
-// Eval evaluates the expression and returns its value as canonical JSON. The variables
-// are JSON; each is decoded when it is first read. An error is an *Error. If the
-// evaluation was stopped, its cause is ErrTooCostly or ctx's cause.
+// Eval evaluates the expression and returns its value as canonical JSON. The values of the variables are JSON, and each is
+// decoded when it is first read. Any error is an *Error. If the evaluation was stopped, the error's Cause is ErrTooCostly or the
+// cause of ctx.
 func (p *Program) Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error) {
 	value, err := p.run(ctx, variables)
 	if err != nil {

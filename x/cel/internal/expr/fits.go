@@ -17,9 +17,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Fits compares the program with the schemas of its variables: schemas by path, such as "call.input". A nil schema is ignored.
-// The error is an *Error about the first field that no value of a schema has, or the first use that does not fit the type of a
-// field. A field within has(…) may be missing.
+// Fits checks that the program uses only fields that its variables can have, and uses them according to their types. The map
+// schemas contains schemas by path, such as "call.input"; nil schemas are ignored. The error is an *Error about the first field
+// that no value of a schema has, or about the first use that does not fit the type of a field. A field within has(…) may be
+// missing.
 func (p *Program) Fits(schemas map[string]*schema.Schema) error {
 	world, err := theWorld()
 	if err != nil {
@@ -153,7 +154,8 @@ func (f *fitting) at(e ast.Expr, s *schema.Schema, path, field string) *schema.S
 	return below
 }
 
-// elements returns the schema of every element of an array, or nil if the elements differ or s is not known to be an array.
+// elements returns the schema of the elements of an array. It returns nil if the elements have different schemas or s may
+// describe other values than arrays.
 func elements(s *schema.Schema) *schema.Schema {
 	var of struct{ Type any }
 	if s == nil || json.Unmarshal(s.JSON(), &of) != nil {
@@ -172,7 +174,7 @@ func elements(s *schema.Schema) *schema.Schema {
 	return first
 }
 
-// scalar returns the type of a schema whose values have one simple type, or nil.
+// scalar returns the type of the values of a schema if all of them have the same simple type, and nil otherwise.
 func scalar(s *schema.Schema) *types.Type {
 	var of struct{ Type string }
 	if s == nil || json.Unmarshal(s.JSON(), &of) != nil { // several types, or any type

@@ -52,7 +52,7 @@ func Serves(r *http.Request) bool {
 	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/") || strings.HasPrefix(path, "/v1/") && r.Header.Get("Anthropic-Version") != ""
 }
 
-// Token returns the request with the token of an Anthropic client in the usual header.
+// Token returns the request with its token in the header Authorization, if an Anthropic client has sent it in x-api-key.
 func Token(r *http.Request) *http.Request {
 	key := r.Header.Get("X-Api-Key")
 	if key == "" || !Serves(r) || r.Header.Get("Authorization") != "" {
@@ -75,8 +75,8 @@ type object = map[string]any
 // overloaded is the status that Anthropic uses for an overloaded service.
 const overloaded = 529
 
-// failureOf returns the reply to an error and its status. For a failed run, the status is 424, where OpenAI's clients receive
-// 422: after 400 and 422, Claude Code repeats the request up to five times, with fewer features each time.
+// failureOf returns the reply for an error, and the HTTP status. A failed run has the status 424 rather than 422, as for OpenAI's
+// clients, because after 400 and 422, Claude Code repeats the request up to five times, with fewer features each time.
 func failureOf(e *openai.Error, w http.ResponseWriter) (status int, f object) {
 	status = e.Status
 	switch {

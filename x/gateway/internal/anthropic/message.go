@@ -93,8 +93,8 @@ func (m *answer) end(t *openai.Turn, said *llm.Reply) {
 	m.StopReason = &why
 }
 
-// thought returns the thinking of an answer if the client requests it. If the answer contains tool calls and their provider needs
-// the thinking back, it is always returned.
+// thought returns the thinking of an answer if the client has requested it, or if the answer contains tool calls and the provider
+// needs the thinking in the next turn. Otherwise it returns no thinking.
 func (a *asked) thought(t *openai.Turn, said *llm.Reply) []object {
 	wanted := a.thinking.Type == "enabled" || a.thinking.Type == "adaptive"
 	sealed := openai.Sealed + t.Run.ID
@@ -200,7 +200,7 @@ func (a *asked) write(w http.ResponseWriter, t *openai.Turn) error {
 			_, f := failureOf(failed, w)
 			e.Send("error", f)
 		}
-		return nil // the client is gone, or will come back
+		return nil // the client is gone, or will reconnect
 	}
 	m.end(t, said)
 	if e.open {

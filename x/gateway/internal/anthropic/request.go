@@ -85,7 +85,7 @@ type toolChoice struct {
 	Alone      bool `json:"disable_parallel_tool_use"`
 }
 
-// offer reads the tools of a request and determines which of them the model may call.
+// offer parses the tools and the tool choice of a request, and sets the tools that the model may call.
 func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string) bool) error {
 	for i, t := range tools {
 		switch {
@@ -142,7 +142,7 @@ type message struct {
 	Content json.RawMessage
 }
 
-// blocks reads a content, which is a text or a list of blocks.
+// blocks parses a content, which is a string or a list of blocks.
 func blocks(at string, content json.RawMessage) (out list[block], err error) {
 	if bytes.HasPrefix(content, []byte(`"`)) {
 		out = list[block]{{Type: "text"}}
@@ -174,8 +174,8 @@ type block struct {
 	ToolName        string `json:"tool_name"` // name of a tool of the request to which the block refers
 }
 
-// parts reads a content that does not contain calls, results or thinking. A document that consists of blocks cannot contain
-// another such document.
+// parts parses a content that must not contain tool calls, tool results or thinking. A document may consist of blocks, but its
+// blocks must not contain another such document.
 func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err error) {
 	all, err := blocks(at, content)
 	for i := range all {
@@ -186,7 +186,7 @@ func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err 
 	return out, err
 }
 
-// part adds the text, image or document of a block, which may be inside another block.
+// part adds the text, image or document in a block to a message. The block may be nested in another block.
 func (b *block) part(at string, out []llm.Part, inner bool) ([]llm.Part, error) {
 	s := &b.Source
 	url, kind := s.URL, llm.AnyImage

@@ -130,7 +130,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	return c, dialogue{Request: &c.req}.messages(body["messages"])
 }
 
-// stops reads stop sequences: a text or a list of texts.
+// stops parses stop sequences, which are a string or a list of strings.
 func stops(raw json.RawMessage) (list []string, err error) {
 	var one *string
 	if len(raw) == 0 {
@@ -207,8 +207,8 @@ func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
 	return a
 }
 
-// write streams a chat: first a chunk with the role, at once, and then the answer: in one chunk when the run is done or, for a
-// live model, in pieces as it is written.
+// write streams the answer of a chat. It sends a chunk with the role at once. The text follows in one chunk when the run is done
+// or, for a live model, in pieces as it is written.
 func (c *chatRequest) write(w http.ResponseWriter, t *Turn) {
 	s := NewStream(w)
 	chunk := func(choices ...chatChoice) chatCompletion {

@@ -22,7 +22,7 @@ const EmbeddingModel = prefix + "embedder"
 // maxTexts is the maximum number of texts in a request, as at OpenAI.
 const maxTexts = 2048
 
-// ReadEmbedding reads a request for vectors.
+// ReadEmbedding parses the body of a request for vectors.
 func ReadEmbedding(r *http.Request) (e Embedding, err error) {
 	body, err := Body(r)
 	if err != nil {
@@ -58,7 +58,7 @@ func ReadEmbedding(r *http.Request) (e Embedding, err error) {
 	return e, nil
 }
 
-// Reply sends a vector for each text.
+// Reply writes the reply, which contains a vector for each text of the request.
 func (e Embedding) Reply(w http.ResponseWriter, vectors [][]float32, used budget.Usage) error {
 	data := make([]map[string]any, len(vectors))
 	for i, v := range vectors {

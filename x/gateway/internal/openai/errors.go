@@ -16,7 +16,7 @@ import (
 // Error is an error in OpenAI's format.
 type Error struct {
 	Status  int    `json:"-"`
-	Final   bool   `json:"-"` // repeating the request would fail, or cost, again
+	Final   bool   `json:"-"` // repeating the request would fail or cost something again
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    string `json:"code"`
@@ -44,7 +44,7 @@ func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
 }
 
-// Of returns the error in OpenAI's format that err contains, or nil if there is none.
+// Of returns the *Error in err, or an *Error made from the *talk.Error in err. It returns nil if err contains neither.
 func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -101,7 +101,8 @@ func ofRun(run api.Run) *Error {
 	return Failed(run.Failure.Kind, run.Failure.Reason, run.Usage.Tokens() > 0 || run.Usage.USD > 0)
 }
 
-// Failed returns the error for a run that failed with this kind. Paid means that the run may have been billed.
+// Failed returns the error for a run that has failed with the given kind. The argument paid means that the run may have been
+// billed.
 func Failed(kind, reason string, paid bool) *Error {
 	status := cmp.Or(statuses[kind], http.StatusUnprocessableEntity)
 	if status >= http.StatusTooManyRequests && paid {
@@ -114,8 +115,8 @@ func Failed(kind, reason string, paid bool) *Error {
 	return e
 }
 
-// failure returns the error of a response. Its code is one that the protocol defines, because clients such as Codex repeat a
-// request after an unknown code. The message begins with the failure kind.
+// failure returns the error in a failed response. Its code is always one of the protocol's codes, because clients such as Codex
+// repeat a request after an unknown code. Its message begins with the failure kind.
 func (e *Error) failure() *responseError {
 	code := "invalid_prompt" // this code tells clients not to repeat the request
 	switch {
@@ -145,8 +146,8 @@ func unread(err error) *Error {
 // retracted reports whether a run was cancelled because a client had received text that was rejected later.
 func retracted(run api.Run) bool { return run.Failure != nil && run.Failure.Kind == string(Retracted) }
 
-// Write replies with the error. Clients repeat requests after some statuses unless they are told not to. For a final error they
-// are, because another attempt would fail, or cost, again.
+// Write replies with the error. If the error is Final, a header tells clients not to repeat the request, as they otherwise do
+// after some statuses.
 func (e *Error) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if e.Final {

@@ -25,7 +25,7 @@ type part struct {
 	} `json:"input_audio"`
 }
 
-// content reads the content of a message: a text, a list of parts or null.
+// content parses the content of a message: a string, a list of parts or null.
 func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 	var text string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
@@ -99,10 +99,11 @@ func picture(param, url, kind, name string) (*llm.Media, error) {
 type dialogue struct {
 	*llm.Request
 	recalled map[int]string // see response
-	earlier  *earlier       // earlier responses whose items the request may refer to; nil in a chat
+	earlier  *earlier       // finds items of earlier responses that the request refers to; nil in a chat
 }
 
-// add appends a message. Leading system messages become the system text. The text and the calls of one turn become one message.
+// add appends a message. If it is a system message at the beginning, its text is added to the system text instead. The text and
+// the tool calls of the same turn are combined into one message.
 func (t dialogue) add(m llm.Message) {
 	n := len(t.Messages)
 	switch {
@@ -188,7 +189,7 @@ type item struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-// items adds the input of a response: a text or items.
+// items adds the messages in the input of a response, which is a string or a list of items.
 func (t dialogue) items(raw json.RawMessage) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" {

@@ -15,9 +15,10 @@ import (
 // it.
 const Retracted kind.Kind = "retracted"
 
-// Live is the text of an answer as the model writes it, before a gate has accepted it. It watches one run, and keeps the first
-// answer that the run streams. If that answer is rejected after said has returned some of its text, Live ends the run: text that
-// a client has received cannot be retracted, and the client would pay for an answer that it does not see.
+// Live is the text of an answer while the model writes it, before a gate has accepted the answer. A Live watches one run and
+// keeps the text of the first answer that the run streams. If this answer is rejected after said has returned a part of its text,
+// Live cancels the run, because text that a client has received cannot be retracted, and the client would pay for another answer
+// that it cannot receive.
 type Live struct {
 	Void context.CancelCauseFunc // cancels the run
 
@@ -87,7 +88,8 @@ func (l *Live) wake() {
 	}
 }
 
-// said returns the text so far. News is closed when more text arrives or the run ends. It is nil if no more text will follow.
+// said returns the text so far and the channel news, which is closed when more text arrives or the run ends. If no more text will
+// follow, news is nil.
 func (l *Live) said() (text string, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,7 @@ func Talking(b Backend) []Model {
 	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
 }
 
-// Find returns the model with this id.
+// Find returns the model with the id, or an error if there is none.
 func Find(b Backend, id string) (Model, error) {
 	name, ours := strings.CutPrefix(id, prefix)
 	for _, m := range b.Models() {

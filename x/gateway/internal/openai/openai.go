@@ -24,14 +24,13 @@ type Backend interface {
 	Models() []Model
 	// Start starts a run, or returns the run with this id if an identical request has already started it.
 	Start(ctx context.Context, run Start) (api.Run, error)
-	// Wait returns a run with its result once the run has stopped. When ctx ends earlier, it returns the run in its current
+	// Wait waits until a run has stopped and returns it with its result. If ctx is done first, it returns the run in its current
 	// state.
 	Wait(ctx context.Context, id string) (api.Run, error)
-	// Live returns the live text of a run that was started with Start.Live. It returns nil if this process does not execute the
-	// run.
+	// Live returns the live text of a run that was started with Start.Live, or nil if this process does not execute the run.
 	Live(id string) *Live
-	// IgnoresTool reports whether tools of this type, such as web_search, are removed from requests. Otherwise such a request is
-	// refused.
+	// IgnoresTool reports whether tools of the given type, such as web_search, are to be removed from requests. If it returns
+	// false, requests with such tools are refused.
 	IgnoresTool(kind string) bool
 	// Needs returns an error if the caller does not have the role.
 	Needs(role string) error
@@ -123,11 +122,11 @@ func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// named reports whether the client has chosen the run's id in order to come back to the run. Such a run continues if the
-// connection breaks.
+// named reports whether the client has chosen the run's id. Such a run continues if the connection breaks, because the client can
+// reconnect.
 func named(r *http.Request) bool { return r.Header.Get(protocol.IdempotencyKey) != "" }
 
-// runID returns the run id for a request. The id is random unless the client has chosen a key.
+// runID returns the id of the run for a request. It is derived from the key that the client has chosen or, without one, random.
 func runID(r *http.Request, kind string) string {
 	if key := r.Header.Get(protocol.IdempotencyKey); key != "" {
 		return protocol.KeyedID(key, kind)
@@ -135,7 +134,7 @@ func runID(r *http.Request, kind string) string {
 	return kind + strings.ToLower(rand.Text())
 }
 
-// metadata checks the metadata of a request, which become labels of the run.
+// metadata returns an error if the metadata of a request cannot become labels of the run.
 func metadata(m map[string]string) error {
 	if err := bounds.CheckLabels(m); err != nil {
 		return Wrong("metadata", "invalid_value", "metadata become labels of the run: %v", err)
@@ -143,7 +142,7 @@ func metadata(m map[string]string) error {
 	return nil
 }
 
-// asked checks whether the model supports the request.
+// asked returns an error if the model does not support the request.
 func asked(m Model, req *llm.Request) error {
 	if m.TakesRequest() {
 		return nil
@@ -171,8 +170,8 @@ const heartbeat = 15 * time.Second
 // cancelTime is the time limit for cancelling a run whose client is gone.
 const cancelTime = 30 * time.Second
 
-// wait waits until the run has stopped, and returns the run. If the client disconnects and cancel is set, the run is cancelled.
-// While nothing happens, beat is called.
+// wait waits until the run has stopped, and returns the run. If the client disconnects and cancel is set, wait cancels the run.
+// It calls beat at regular intervals.
 func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (api.Run, error) {
 	for {
 		moment, stop := context.WithTimeout(ctx, heartbeat)

@@ -104,7 +104,7 @@ type events struct {
 	live  string // id of the message that is streamed before acceptance, or ""
 	said  string // text of this message that was streamed
 	first int    // number of the event that follows the start of the message
-	lost  bool   // a different text was streamed to the client
+	lost  bool   // the client has received a different text than the answer
 }
 
 func (e *events) send(kind string, fields map[string]any) {
@@ -114,7 +114,8 @@ func (e *events) send(kind string, fields map[string]any) {
 	}
 }
 
-// stream writes the events that follow a number. The answer is sent when the run is done or, for a live model, as it is written.
+// stream writes the events of a response after the last event that the client has received. The answer is sent when the run is
+// done or, for a live model, while it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
 	e := &events{Stream: NewStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
@@ -126,7 +127,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	}
 	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background && !resp.named, e.beat)
 	if err != nil {
-		return nil // the client is gone, or will come back
+		return nil // the client is gone, or will reconnect
 	}
 	resp.ended(r.Context(), m, run)
 	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
@@ -139,7 +140,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	name := "response." + resp.Status
 	switch {
 	case !run.Over() && resp.Background:
-		return nil // the run waits for a person, and the client will come back
+		return nil // the run waits for a person, and the client will reconnect
 	case !run.Over():
 		resp.Status = "failed"
 		fallthrough
@@ -203,7 +204,7 @@ func (e *events) thought(index int, it reasoning) {
 	}
 }
 
-// in returns a function that adds the fields which describe an event's position.
+// in returns a function that adds the position of a part to the fields of an event.
 func in(place map[string]any) func(map[string]any) map[string]any {
 	return func(more map[string]any) map[string]any {
 		maps.Copy(more, place)
@@ -229,7 +230,7 @@ func (e *events) part(at map[string]any, part any) {
 	e.send("response.content_part.done", with(map[string]any{"part": part}))
 }
 
-// finished returns the reason why the answer in a chat ended.
+// finished returns the finish reason of an answer in a chat.
 func finished(r *llm.Reply) string {
 	switch why := cutOff(r); {
 	case why == "max_output_tokens":

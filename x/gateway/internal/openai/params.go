@@ -12,19 +12,19 @@ type Use string
 const (
 	// Used parameters are passed to the model.
 	Used Use = "used"
-	// Passed parameters are passed to models that accept a request. A pipeline with any other input has settings of its own and
-	// ignores them.
+	// Passed parameters are passed to models whose input is an llm.Request. Other pipelines have their own settings and ignore
+	// these parameters.
 	Passed Use = "passed"
-	// Tooled parameters are accepted only by models that accept a request; other models refuse them.
+	// Tooled parameters are accepted only by models whose input is an llm.Request; other models refuse them.
 	Tooled Use = "tools"
-	// Ignored parameters have no effect. No program can rely on the effect they have elsewhere.
+	// Ignored parameters have no effect here. No program can rely on the effect that they have at OpenAI.
 	Ignored Use = "ignored"
-	// Refused parameters request a feature that no model here has. Values that do not request it are accepted: null, false, 0,
-	// empty values, and 1 for n.
+	// Refused parameters request a feature that no model here has. Values that do not request the feature are accepted; see
+	// Unset.
 	Refused Use = "refused"
 )
 
-// Parameter is a parameter of a request.
+// Parameter says how each of the two protocols handles a request parameter.
 type Parameter struct {
 	Name            string
 	Responses, Chat Use // empty if the protocol has no such parameter
@@ -104,8 +104,8 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	return nil
 }
 
-// Unset reports whether a value requests nothing: null, false, 0, an empty value, or 1, with which n requests a single answer as
-// usual.
+// Unset reports whether the value of a parameter requests nothing: null, false, 0, an empty value, or 1, which as the value of n
+// requests a single answer.
 func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// conversation returns the messages of an earlier response, including its answer.
+// conversation returns the messages of the request for an earlier response, followed by its answer.
 func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, error) {
 	_, m, run, err := stored(ctx, b, id)
 	if err != nil {
@@ -29,7 +29,7 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 // maxEarlier is the maximum number of earlier responses to whose items a request may refer.
 const maxEarlier = 1000
 
-// earlier finds items of earlier responses to which clients refer instead of sending the items again.
+// earlier finds items of earlier responses. Clients refer to such items instead of sending them again.
 type earlier struct {
 	ctx     context.Context
 	backend Backend

@@ -50,7 +50,7 @@ type response struct {
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
 
 	live      bool // text is streamed before it is accepted
-	named     bool // the client chose the run's id, and can come back to the run
+	named     bool // the client has chosen the run's id, so it can reconnect
 	encrypted bool // the client will send the reasoning back
 	tools     clientNames
 	recalled  map[int]string // responses whose reasoning the client sends back, by message index
@@ -169,7 +169,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 	return req, resp, stream, said.items(body["input"])
 }
 
-// echo copies settings of the request to the response.
+// echo copies the settings of the request to the fields of the response that repeat them.
 func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, kind string, strict bool) {
 	resp.Text.Format.Type = "text"
 	if f := req.ResponseFormat; f != nil {
@@ -255,8 +255,8 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return Reply(w, was)
 }
 
-// start starts the run of a request. The messages of the request follow those of the earlier response that it names. The data of
-// the response is stored with the run; a chat has none.
+// start starts the run of a request. If the request names an earlier response, its messages are appended to the conversation of
+// that response. The data of the response is stored with the run; a chat has no such data.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = Find(b, model); err == nil {
 		err = cmp.Or(checkSettings(req), asked(m, req))
@@ -366,7 +366,7 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// ended sets the result of a run that has ended. If the answer cannot be decoded, the response fails.
+// ended sets the result of a run that has ended. If the answer cannot be decoded, the result is a failure.
 func (resp *response) ended(ctx context.Context, m Model, run api.Run) {
 	if err := resp.end(ctx, m, run); err != nil {
 		resp.Status, resp.Error = "failed", unread(err).failure()
@@ -404,7 +404,7 @@ func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
 	return nil
 }
 
-// cutOff returns the reason why an answer is incomplete, or "".
+// cutOff returns the reason why an answer is incomplete, or "" if it is complete.
 func cutOff(r *llm.Reply) string {
 	switch r.StopReason {
 	case "max_tokens", "max_output_tokens", "length", "MAX_TOKENS":

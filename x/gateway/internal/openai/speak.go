@@ -10,7 +10,8 @@ import (
 // elsewhere is the reason reported if the answer of a run differs from the text that was streamed.
 const elsewhere = "the answer is not the text that was streamed: GET the response for it"
 
-// speak passes on the text of a live answer as it grows, until the run has ended. While nothing happens, beat is called.
+// speak calls send with each new piece of a live answer until the run has ended. While there is no new text, it calls beat at
+// regular intervals.
 func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	if l == nil {
 		return // another process executes the run, or the run has ended
@@ -44,7 +45,7 @@ func placeOf(text string) int {
 	return len(text)<<placeBits | int(crc32.ChecksumIEEE([]byte(text))>>(32-checkBits))
 }
 
-// grow sends the end of a live text that the client has not received yet.
+// grow sends the part of a live text that the client has not received yet.
 func (e *events) grow(text string) {
 	if text == "" || text == e.said {
 		return
@@ -69,7 +70,8 @@ func (e *events) grow(text string) {
 	e.send("response.output_text.delta", in(at)(map[string]any{"delta": text[from:], "logprobs": []any{}}))
 }
 
-// accepted reports whether the accepted answer starts with the text that was streamed. If so, the rest is sent.
+// accepted reports whether the accepted answer starts with the text that was streamed. If it does, accepted sends the rest of the
+// answer.
 func (e *events) accepted(output []any) bool {
 	text := ""
 	for _, it := range output {

@@ -29,12 +29,12 @@ type summaryText struct {
 	Text string `json:"text"`
 }
 
-// Sealed is the prefix of the encrypted content of reasoning. The id of the run follows. The provider's data itself remains in
-// the run, so clients can neither read nor change it.
+// Sealed is the prefix of the encrypted content of reasoning. It is followed by the id of the run. The provider's data itself
+// remains in the run, so clients can neither read nor change it.
 const Sealed = "stone/"
 
-// thoughtOf returns the reasoning of an answer: its summary, and the data that the provider needs in the next turn. It returns
-// false if there is neither.
+// thoughtOf returns the reasoning of an answer: its summary and the data that the provider needs in the next turn. If there is
+// neither, it returns false.
 func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	item = reasoning{Type: "reasoning", ID: "rs_" + strings.TrimPrefix(resp.ID, "resp_"), Summary: []summaryText{}}
 	if r.Reasoning != "" {
@@ -63,7 +63,7 @@ func (t dialogue) thought(it item) {
 	t.recalled[at] = "resp_" + suffix
 }
 
-// maxRecalled is the maximum number of turns of a conversation whose reasoning is restored. The newest turns come first.
+// maxRecalled is the maximum number of turns of a conversation whose reasoning is restored; these are the newest turns.
 const maxRecalled = 256
 
 // Recall adds to the model's turns the data that the provider sent with them, such as encrypted reasoning and signatures. No data
@@ -107,7 +107,7 @@ func sameTurn(a, b llm.Message) bool {
 	})
 }
 
-// plain returns JSON in a canonical form, which is the same for equal values.
+// plain returns the canonical form of a JSON value, which is the same for equal values.
 func plain(raw json.RawMessage) []byte {
 	text, err := canon.AppendJSON(nil, raw)
 	if err != nil {

@@ -26,8 +26,8 @@ const maxTools = 1024
 // functionName matches the tool names that both protocols allow.
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-// checkTools checks the tools of a request. If they reached a provider that rejects them, the provider would count as failing for
-// all clients.
+// checkTools returns an error if a tool of a request is invalid. Otherwise a provider would reject the request and then count as
+// failing for all clients.
 func checkTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
 		return Wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
@@ -104,7 +104,7 @@ func (t clientTool) custom() llm.Tool {
 	return out
 }
 
-// textOfCall returns the input in a call of a custom tool.
+// textOfCall returns the text that is the input in a call of a custom tool.
 func textOfCall(c llm.ToolCall) string {
 	var in struct{ Input *string }
 	if json.Unmarshal(c.Input, &in) == nil && in.Input != nil {
@@ -113,7 +113,7 @@ func textOfCall(c llm.ToolCall) string {
 	return string(c.Input) + c.InputText
 }
 
-// tools holds the tools of a request.
+// tools holds the tools of a request in the form that models receive and in the form that the response repeats.
 type tools struct {
 	offered []llm.Tool
 	echo    []any // tools as repeated in the response
@@ -126,7 +126,7 @@ type clientNames struct {
 	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces by tool name
 }
 
-// within returns the name under which a tool of a namespace is offered to a model.
+// within returns the name under which a tool of the namespace is offered to a model.
 func within(space, name string) string {
 	if space == "" {
 		return name
@@ -140,8 +140,9 @@ func (n clientNames) of(offered string) (name, space string) {
 	return strings.TrimPrefix(offered, within(space, "")), space
 }
 
-// readTools reads the tools of a request. A tool that neither the client nor a model here can execute is refused, because the
-// answer would be different without it, unless tools of its type are to be ignored.
+// readTools parses the tools of a request. If neither the client nor a model here can execute a tool, readTools returns an error,
+// because the answer would be different without the tool. If the configuration says that tools of this type are to be ignored,
+// the tool is omitted instead.
 func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools, err error) {
 	out.echo, out.Spaces = []any{}, map[string]string{}
 	for i, text := range raw {
@@ -152,7 +153,7 @@ func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools
 	return out, nil
 }
 
-// read adds a tool. Space is its namespace, or "".
+// read adds a tool. The argument space is the tool's namespace, or "" if it has none.
 func (out *tools) read(param, space string, text json.RawMessage, ignores func(kind string) bool) error {
 	var t clientTool
 	if err := json.Unmarshal(text, &t); err != nil {

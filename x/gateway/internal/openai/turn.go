@@ -32,7 +32,7 @@ func Ask(w http.ResponseWriter, r *http.Request, b Backend, kind, model string, 
 	return &Turn{Model: m, Run: run, backend: b, request: r}, nil
 }
 
-// Live reports whether the text of the answer is passed on while the model writes it.
+// Live reports whether Speak passes on the text of the answer while the model writes it.
 func (t *Turn) Live() bool { return t.backend.Live(t.Run.ID) != nil }
 
 // Speak passes on the text of a live answer, piece by piece.
@@ -45,8 +45,8 @@ func (t *Turn) Speak(beat func(), say func(more string)) {
 	})
 }
 
-// Answer waits for the answer, which begins with the text in Said. An *Error is to be sent to the client. Any other error means
-// that the client has disconnected: if it cannot come back, the run is cancelled.
+// Answer waits for the answer, which begins with the text in Said, and returns it. If the error is an *Error, send it to the
+// client. Any other error means that the client has disconnected; if the client cannot reconnect, Answer cancels the run.
 func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	if t.Run, err = wait(t.request.Context(), t.backend, t.Run.ID, !named(t.request), beat); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	return answer, nil
 }
 
-// answerTo returns the answer to an earlier request, whose run has this id.
+// answerTo returns the answer of an earlier run with the given id.
 func answerTo(ctx context.Context, b Backend, id string) (answer *llm.Reply, err error) {
 	var m Model
 	var run api.Run
