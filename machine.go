@@ -16,8 +16,8 @@ import (
 
 // This file is the interpreter: it decides what runs next in every form.
 
-// visit runs the ashlar of f on d. The DAG that it returns extends d, with a failure in
-// flight if the ashlar failed.
+// visit runs the ashlar of f on d, and returns d extended by the nodes of this visit. If the ashlar failed, a failure is in flight
+// in the returned DAG.
 func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
 	if d.InFlight() {
 		return d
@@ -68,7 +68,7 @@ func (r *run) compose(f *frame, d dag.DAG) dag.DAG {
 	}
 }
 
-// child makes the frame of the i-th child.
+// child returns a new frame for the i-th child.
 func (f *frame) child(seg segment, i int) *frame {
 	return f.below(f.spec.children[i].spec(), seg, i)
 }
@@ -77,7 +77,7 @@ func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
 	if len(f.spec.children) == 0 {
 		return f.fail(d, Fail(kind.EmptySequence, "sequence %q has no steps", f.spec.name))
 	}
-	var frames []frame // allocated in blocks, one for several steps
+	var frames []frame // frames of the next steps; allocated 16 at a time
 	for i, c := range f.spec.children {
 		if len(frames) == 0 {
 			frames = make([]frame, min(16, len(f.spec.children)-i))
@@ -126,7 +126,8 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 	return f.fail(d, Fail(kind.MatchFailed, "no branch for %.200s: have %.500s", key, fmt.Sprint(f.spec.keys)))
 }
 
-// inner runs a child on behalf of the body of f.
+// inner runs a, a declared child of f, on behalf of the body of f. It returns d with the child's nodes, or with a failure in
+// flight.
 func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	child, ok := f.spec.child(a)
 	if !ok {
@@ -137,7 +138,7 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	return out.Within(f)
 }
 
-// within calls run with a new frame below f for a visit of a.
+// within calls run with a new frame below f for a visit of a. It fails if a visit of an ashlar with the same name is still running.
 func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame) dag.DAG) dag.DAG {
 	visit, alone := f.names().enter(a.Name())
 	if !alone {
@@ -149,7 +150,7 @@ func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame
 	return run(next)
 }
 
-// dynamic runs an ashlar that was made during the run, on behalf of the body of f.
+// dynamic validates and runs p, an ashlar that was made during the run, on behalf of the body of f.
 func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f.unshare()
 	if body, _ := bodyOf(f); body != nil {
@@ -170,7 +171,7 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 	})
 }
 
-// granted returns the effects that are allowed at f, or nil for all.
+// granted returns the effects that are allowed at f, or nil if all are allowed.
 func (f *frame) granted() []string {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.grant != nil {
@@ -215,7 +216,7 @@ func (f *frame) scope(d dag.DAG) (out dag.DAG, err error) {
 	return f.spec.scope(f, d)
 }
 
-// fail puts a failure in flight and reports it.
+// fail reports err to the watchers, and returns d with a failure for err in flight.
 func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 	d, failure := f.inFlight(d, err)
 	if f.Wants(slog.LevelError) {

@@ -51,7 +51,7 @@ func (o fanOption) fanPart(s *spec) { o(s) }
 
 func (a Ashlar) fanPart(s *spec) { s.children = append(s.children, a) }
 
-// settings are the fields that options set, apart from queries and produced types.
+// settings contains the fields that options set, except queries and produced types.
 type settings struct {
 	version  string
 	reusable bool
@@ -63,7 +63,7 @@ type settings struct {
 	mayDecline bool // for an Ask: a person may cancel the question
 }
 
-// with applies options to s.
+// with applies the options to s.
 func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 	for _, o := range opts {
 		if any(o) == nil {
@@ -88,8 +88,8 @@ func Queries(qs ...dag.Querier) LeafOption {
 	})
 }
 
-// Version sets a leaf's version. When it changes, no other run reuses recorded results of the leaf, and a run that was started
-// with another version cannot be resumed.
+// Version sets a leaf's version. If the version changes, other runs do not reuse recorded results of the leaf, and a run that was
+// started with the old version cannot be resumed.
 func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }
@@ -116,7 +116,7 @@ func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
 }
 
-// stated returns list, or an empty list that is not nil.
+// stated returns list or, if list is nil, an empty slice that is not nil.
 func stated(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -133,12 +133,12 @@ func stated(list []string) []string {
 //
 //   - Retryable() bool: returns false if another attempt cannot succeed, for example because of a wrong key or an exhausted
 //     budget.
-//   - RetryAfter() time.Duration: returns the shortest pause. If the pause exceeds an hour, the leaf fails.
+//   - RetryAfter() time.Duration: returns the minimum pause. If that exceeds an hour, the leaf fails.
 //   - Attempts() int: returns the number of attempts already made for this error, at least one. They count towards the limit: if
 //     the limit is three, a model that was already tried four times is not called again.
 type Retry struct {
-	Attempts int         // the maximum, including the first; less than 2 means one
-	Kinds    []kind.Kind // which failures are retried; none means all
+	Attempts int         // maximum number of attempts, including the first; less than 2 means one
+	Kinds    []kind.Kind // kinds of failures to retry; empty means all
 	// Backoff is the pause before the second attempt. It doubles before each
 	// further attempt, up to 30 s. The actual pause is random, at least half of that.
 	Backoff time.Duration
@@ -149,14 +149,14 @@ func (r Retry) apply(s *spec) {
 	if r.Attempts < 0 || r.Backoff < 0 {
 		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: neither may be negative", r.Attempts, r.Backoff)
 	}
-	for _, k := range r.Kinds { // a kind that is not listed below may be the program's own
+	for _, k := range r.Kinds { // a kind that Stone does not define may be defined by the program
 		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
 			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: unknown failure kind %q", k), Suggestion: near})
 		}
 	}
 }
 
-// ownKinds are the failure kinds defined by Stone for which a retry of a leaf may help.
+// ownKinds contains the failure kinds defined by Stone that a retry of a leaf may overcome.
 var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Timeout), string(kind.BadContent), string(kind.Unanswered), string(kind.LoopExhausted), string(kind.LanesFailed)}
 
 func (Retry) ask()  {}
@@ -175,7 +175,7 @@ func Timeout(d time.Duration) LeafOption {
 	})
 }
 
-// restoreAs decodes a recorded decision.
+// restoreAs decodes a recorded decision as a T.
 func restoreAs[T any](raw json.RawMessage) (any, error) {
 	var v T
 	err := json.Unmarshal(raw, &v)
@@ -193,8 +193,8 @@ func Lanes(n int) FanOption {
 	})
 }
 
-// AllowEmpty lets a Map succeed without items: it adds no lane, and dag.All finds none. Without this option, such a Map fails
-// with kind "map-empty".
+// AllowEmpty lets a Map succeed without items. Such a Map runs no lane, and dag.All finds no nodes. Without this option, such a Map
+// fails with kind "map-empty".
 func AllowEmpty() FanOption {
 	return fanOption(func(s *spec) {
 		s.allowEmpty = true
@@ -204,8 +204,8 @@ func AllowEmpty() FanOption {
 	})
 }
 
-// Quorum requires that at least n lanes of a fan-out survive; n must be at least 1. The
-// default is 1. If fewer survive, the fan-out fails with kind "lanes-failed".
+// Quorum makes a fan-out fail with kind "lanes-failed" if fewer than n of its lanes succeed; n must be at least 1. The default is
+// 1.
 func Quorum(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.quorum = n
@@ -215,7 +215,7 @@ func Quorum(n int) FanOption {
 	})
 }
 
-// AllLanes requires that every lane of a fan-out survive.
+// AllLanes makes a fan-out fail with kind "lanes-failed" if any of its lanes fails.
 func AllLanes() FanOption {
 	return fanOption(func(s *spec) { s.allLanes = true })
 }

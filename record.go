@@ -31,14 +31,14 @@ type RunRecorder interface {
 
 // A RunRecord is a run that a [RunRecorder] has opened.
 type RunRecord struct {
-	// Config replaces the given Config, for example with a RunID, a recorded Input, a wrapped Frontend or another Recorder. That
-	// Recorder is used as it is: its OpenRun is not called.
+	// Config replaces the Config given to Run. It may, for example, contain a RunID, a recorded Input, a wrapped Frontend or
+	// another Recorder. If that Recorder is a RunRecorder, its OpenRun is not called.
 	Config Config
-	// Begin is called when the pipeline has been validated with the Config, before any step starts. It returns the run's context,
-	// derived from its argument. If it fails, no step starts. A nil Begin returns its argument.
+	// Begin is called once the pipeline has been validated with the Config, before any step starts. It returns the run's context,
+	// derived from its argument. If it returns an error, no step starts. If Begin is nil, the context is unchanged.
 	Begin func(context.Context) (context.Context, error)
 	// End is called exactly once, with the result and the error of the run, even if the pipeline is invalid or Begin failed. Run
-	// returns the error that End returns. A nil End returns its argument.
+	// returns the error that End returns. If End is nil, Run returns the run's own error.
 	End func(Result, error) error
 }
 
@@ -108,11 +108,12 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	return rec, failed
 }
 
-// ask looks up the key in the run's recorder and in earlier attempts in this process.
+// ask returns the record for key, from an earlier attempt in this process or from the run's recorder, which calls do if it has
+// none.
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // there are only the results of earlier attempts
+	if recorder == nil { // only results of earlier attempts can be looked up
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
@@ -121,14 +122,14 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 	return recorder.Do(at, key, do)
 }
 
-// recorded reports whether steps at f are recorded, by the run or by a retried leaf.
+// recorded reports whether steps at f are recorded, either by the run's recorder or by a retried leaf around them.
 func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ordered reports whether the work at f has a defined order among the Steps around it. That is so if the goroutine's stack
-// contains the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does
-// not contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is
+// ordered reports whether the work at f has a defined order among the Steps around it. The order is defined if the goroutine's
+// stack contains the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started
+// does not contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is
 // slow, so ordered is called only if a record differs.
 func (f *frame) ordered() bool {
 	steps := 0
@@ -164,8 +165,8 @@ func (f *frame) ofStep() bool {
 	return f != nil && f.seg == stepSegment
 }
 
-// recorderFailure returns the failure of a run whose recorder failed. It takes the kind and the reason from a *Failure that the
-// recorder returned.
+// recorderFailure returns the failure of a run whose recorder returned err. If err is a *Failure, the result has its kind and
+// reason; otherwise, the kind is kind.Recorder.
 func recorderFailure(path string, err error) *Failure {
 	failure := &Failure{Kind: kind.Recorder, Reason: err.Error(), Path: path, Cause: err}
 	if own, ok := errors.AsType[*Failure](err); ok {
@@ -174,8 +175,8 @@ func recorderFailure(path string, err error) *Failure {
 	return failure
 }
 
-// replay checks an earlier record. A rejected record stops the run, because a Rescue would take a path that the recorded run did
-// not take.
+// replay checks rec, a record from an earlier execution. If it rejects rec, it stops the run, because a Rescue would take a path
+// that the recorded run did not take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
 	if !f.spec.glue && f.Wants(slog.LevelInfo) {
@@ -224,7 +225,7 @@ func failureRecord(err error, at time.Time) step.Record {
 	return rec
 }
 
-// recordedFailure is an error read from a record.
+// recordedFailure returns the error that rec contains.
 func recordedFailure(rec step.Record) error {
 	cause := &replayedError{rec.Failure.Kind, rec.Failure.Reason, rec.Meta["stack"], rec.Meta}
 	if path, ok := rec.Meta["path"]; ok {
@@ -251,7 +252,7 @@ const finalMeta = "final"
 // Retryable returns false if the recorded error was not retryable.
 func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 
-// FailureMeta returns the recorded meta of the failure. The run replaces its path and stack.
+// FailureMeta returns the recorded meta of the failure. The run replaces the path and the stack in it.
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
@@ -263,8 +264,9 @@ func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
 	})
 }
 
-// earlier returns the node that a leaf with effects made from the same contents in an earlier run, if the context provides one;
-// see package past. An error means that the leaf must not run. For agents and calls, each step is looked up instead.
+// earlier returns the node that a leaf with effects created from the same contents in an earlier run that the context provides; see
+// package past. It returns nil if there is no such node. An error means that the leaf must not run. For agents and calls, earlier
+// returns nil, because each of their steps is looked up instead.
 func (f *frame) earlier(d dag.DAG) (*dag.Node, error) {
 	if len(f.spec.effects) == 0 || f.spec.detail != nil || f.spec.question != nil {
 		return nil, nil
@@ -282,7 +284,7 @@ func (f *frame) earlier(d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: n.Type(), Content: n.Content(), Parents: d.Next(), Meta: map[string]string{terms.From: r.ID}, Time: n.Time()})
 }
 
-// leafRecord is the record of a leaf whose body returned n and err.
+// leafRecord returns the record of a leaf whose body returned n and err.
 func leafRecord(n *dag.Node, err error) (step.Record, error) {
 	if err != nil {
 		return step.Record{}, err
@@ -290,8 +292,7 @@ func leafRecord(n *dag.Node, err error) (step.Record, error) {
 	return step.Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
 }
 
-// recordWork passes the work of a leaf through the recorder and returns d with its
-// node.
+// recordWork passes the work of a leaf through the recorder, and returns d with the leaf's node or failure added.
 func (f *frame) recordWork(key step.Key, d dag.DAG, work func(*frame) (step.Record, error)) dag.DAG {
 	rec, err := f.record(key, work)
 	if rec.Replayed {
@@ -332,7 +333,7 @@ func (f *frame) recordDecision(d dag.DAG) (any, error) {
 	return choice, nil
 }
 
-// valueRecord is the record of a decision or a step.
+// valueRecord returns the record of a decision or step with the value v.
 func (f *frame) valueRecord(v any) (step.Record, error) {
 	raw, err := canon.Append(nil, v)
 	if err != nil {

@@ -22,12 +22,12 @@ import (
 
 const (
 	maxBackoff    = 30 * time.Second
-	maxRetryAfter = time.Hour   // errors that ask for a longer wait are not retried
-	grace         = time.Second // how long a body may take to return after its Timeout
+	maxRetryAfter = time.Hour   // an error that requires a longer delay is not retried
+	grace         = time.Second // time that a body has to return after its Timeout
 )
 
-// attempts runs the body of a leaf and retries it according to its policy. Every attempt has its own address and reuses the steps
-// that earlier attempts completed.
+// attempts runs the body of a leaf, and retries it according to the leaf's policy. Every attempt has its own address, and reuses
+// the steps that earlier attempts have completed.
 func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	if err := f.over(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 			f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
 		}
 		f.keepNothing()
-		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // if it is interrupted, over returns the reason
+		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // if Sleep is interrupted, over returns the reason
 		if err := f.over(); err != nil {
 			return nil, err
 		}
@@ -78,8 +78,8 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure, it
-// returns zero.
+// pause returns the delay after the i-th attempt, which failed with err. It is at least the delay that err requests. If err is a
+// replayed failure, pause returns zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
@@ -87,7 +87,7 @@ func (p *Retry) pause(i int, err error) time.Duration {
 	return retryafter.Pause(i, p.Backoff, maxBackoff, fault.RetryAfter(err))
 }
 
-// attempt runs the body once, within its timeout.
+// attempt runs the body once, within its timeout if it has one.
 func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	if f.spec.timeout <= 0 {
 		return f.call(d)
@@ -124,16 +124,16 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 	}
 }
 
-// tries holds the results of the steps within a retried leaf. Later attempts reuse them, so nothing that succeeded is repeated or
-// paid for twice. The recorder has the results of earlier processes; see everyAttempt. The tries of an outer leaf also serve the
+// tries contains the results of the steps within a retried leaf. Later attempts reuse them, so nothing that succeeded is repeated
+// or paid for twice. The recorder has the results of earlier processes; see everyAttempt. The tries of an outer leaf also serve the
 // leaves within it.
 type tries struct {
 	mu   sync.Mutex
-	done map[dag.ID]step.Record // the results of the steps, by frame.twin
-	paid map[string]bool        // the paths of the leaf's steps, without attempts
+	done map[dag.ID]step.Record // results of the steps, by frame.twin
+	paid map[string]bool        // paths of the leaf's steps, without attempt numbers
 }
 
-// tries returns the tries of the outermost attempt around f, or nil outside retried leaves.
+// tries returns the tries of the outermost retried leaf around f, or nil if there is none.
 func (f *frame) tries() (outer *tries) {
 	if !f.run.retries.Load() {
 		return nil
@@ -146,10 +146,10 @@ func (f *frame) tries() (outer *tries) {
 	return outer
 }
 
-// retrying is a step.Recorder that looks in the earlier attempts first.
+// retrying is a step.Recorder that looks up a step in earlier attempts before it asks the next recorder.
 type retrying struct {
 	*tries
-	twin *dag.ID // the twin of the requested step
+	twin *dag.ID // twin of the requested step
 	next step.Recorder
 }
 
@@ -181,7 +181,7 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return rec, err
 }
 
-// inFirst returns the path within f as it would be in the first attempt at every leaf.
+// inFirst returns path, which lies within f, without attempt numbers, as in the first attempt at every leaf.
 func (f *frame) inFirst(path string) string {
 	if f.tries() != nil {
 		path, _ = address.Attempts(path)
@@ -189,8 +189,8 @@ func (f *frame) inFirst(path string) string {
 	return path
 }
 
-// inAttempts returns the digest of the work at f in the attempts of its path. The argument twin is the work's digest in the first
-// attempts and identifies the work in all of them.
+// inAttempts returns the digest of the work at f, which covers the attempt numbers in path. The argument twin is the digest of the
+// same work in the first attempts; it identifies the work in all attempts.
 func (f *frame) inAttempts(twin dag.ID, path string) dag.ID {
 	if f.tries() == nil {
 		return twin
@@ -213,7 +213,7 @@ func inAttempts(twin dag.ID, path string) dag.ID {
 	return sha256.Sum256(b)
 }
 
-// twin returns the ID of the work at f that all attempts share, or nil outside attempts.
+// twin returns the ID that identifies the work at f in all attempts, or nil if f is not within an attempt.
 func (f *frame) twin() *dag.ID {
 	if x := f.extra.Load(); x != nil {
 		return x.twin
@@ -221,8 +221,9 @@ func (f *frame) twin() *dag.ID {
 	return nil
 }
 
-// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. In a resumed run, an
-// attempt may stop at a different step than before, and steps on different goroutines have no order.
+// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, beginning with key itself. It returns nil
+// if f is not within an attempt. All keys are needed because, in a resumed run, an attempt may stop at a different step than
+// before, and steps on different goroutines have no order.
 func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []step.Key {
 	twin := f.twin()
 	if twin == nil {
@@ -236,7 +237,7 @@ func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []s
 	place, numbers := address.Attempts(key.Path)
 	parts := strings.Split(place, "/")
 	clear(numbers[:inner])
-	first := address.InAttempts(place, numbers) // the place in the first attempt at each leaf
+	first := address.InAttempts(place, numbers) // key's place in the first attempt at each leaf
 	paths := []string{key.Path, first}
 	for n := inner; n > 0; n-- {
 		of := strings.Join(parts[:n], "/")
@@ -253,7 +254,7 @@ func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []s
 	return keys
 }
 
-// again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.
+// again returns a new frame for the i-th attempt at the leaf of f. The argument before contains the results of earlier attempts.
 func (f *frame) again(i int, before *tries) *frame {
 	f.run.retries.Store(true)
 	a := f.below(f.spec, attemptSegment, i)
@@ -261,7 +262,7 @@ func (f *frame) again(i int, before *tries) *frame {
 	return a
 }
 
-// repeated reports whether f is in a later attempt and an earlier attempt completed the Step at path.
+// repeated reports whether f is in a second or later attempt and an earlier attempt has completed the Step at path.
 func (f *frame) repeated(path string) bool {
 	if !f.run.retries.Load() {
 		return false
@@ -284,5 +285,5 @@ func (t *tries) has(path string) bool {
 	return t.paid[place]
 }
 
-// ordinal formats n as part of a key.
+// ordinal returns n in decimal digits, for use in a key.
 func ordinal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

@@ -21,11 +21,12 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// policy is the type of Config.Policy. Its methods may be called by several goroutines at once.
+// policy is the type of Config.Policy. Its methods must be safe for concurrent use.
 type policy = interface {
-	// Enter checks p before p runs at the place that ctx denotes, and returns the context to run it with.
+	// Enter is called before p runs at the place that ctx identifies. It returns the context for p and any findings against running
+	// p.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
-	// Narrow returns the granted effects that the body running with ctx may have; nil means all.
+	// Narrow returns the subset of the granted effects that the body running with ctx may have. Nil means all effects.
 	Narrow(ctx context.Context, granted []string) []string
 }
 
@@ -34,23 +35,23 @@ type policy = interface {
 type Config struct {
 	// Input is the DAG that the run starts with.
 	Input dag.DAG
-	// Watch receives the events of the run; see package event. A run logs nothing to
-	// the default logger.
+	// Watch receives the events of the run; see package event. A run does not write to the default logger.
 	Watch event.Watcher
-	// Frontend answers the questions of Ask.
+	// Frontend answers the questions that Ask leaves ask.
 	Frontend ask.Frontend
-	// Recorder records leaves, decisions and steps, and replays earlier records.
+	// Recorder records leaves, decisions and steps, and returns earlier records when a run is resumed.
 	Recorder step.Recorder
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
-	// Policy limits the effects of steps by the nodes that they read: a marks.Policy of package x/marks. Nil means no limit.
+	// Policy limits the effects of each step, depending on the nodes that the step reads. It is a marks.Policy of package x/marks.
+	// Nil means no limit.
 	Policy policy
 	// RunID is the run's ID. If it is empty, one is generated.
 	RunID string
-	// Request is the ID of the external request that the run answers. Every event of the run contains it.
+	// Request is the ID of the external request that the run answers. Every event of the run contains this ID.
 	Request string
-	// Conversation is the ID of the conversation that this run is a turn of. The RunStarted event contains it.
+	// Conversation is the ID of the conversation to which this run belongs as a turn. The RunStarted event contains this ID.
 	Conversation string
 	// Parent is the ID of a span in the embedding program, which becomes the parent of the root span in the run's events.
 	Parent string
@@ -63,7 +64,7 @@ type Result struct {
 	RunID string
 	// DAG contains the input and all nodes of the run. If the run failed, the failure is its last node.
 	DAG dag.DAG
-	// Node is the last node of a successful run, otherwise nil.
+	// Node is the last node of a successful run. It is nil if the run failed.
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
@@ -76,7 +77,7 @@ type Result struct {
 type run struct {
 	id         string
 	spanPrefix string
-	parent     string // the ID of the span outside the run
+	parent     string // ID of the span outside the run
 
 	conversation string
 
@@ -85,13 +86,13 @@ type run struct {
 	words    words
 	frontend ask.Frontend
 	recorder step.Recorder
-	settles  settler // the recorder, if it may queue records
+	settles  settler // the recorder if it may queue records, otherwise nil
 	telling  telling
 	grant    []string
 	policy   policy
 	now      func() time.Time
 	spans    atomic.Uint64
-	workers  atomic.Int64 // the number of goroutines that run lanes
+	workers  atomic.Int64 // number of goroutines that run lanes
 	halted   atomic.Pointer[error]
 	lossy    atomic.Bool // whether lanes may have been lost
 	retries  atomic.Bool // whether a leaf has a Retry
@@ -99,14 +100,14 @@ type run struct {
 	values   runvalue.Values
 }
 
-// halt stops the run: running bodies finish, no new ones start and no Rescue runs.
-// It returns the reason of the first call.
+// halt stops the run: running bodies finish, no new ones start, and no Rescue runs. It returns the reason that was passed to the
+// first call of halt.
 func (r *run) halt(why error) error {
 	r.halted.CompareAndSwap(nil, &why)
 	return *r.halted.Load()
 }
 
-// over returns why nothing more may start, or nil while the run continues.
+// over returns an error that says why nothing more may start, or nil while the run continues.
 func (r *run) over() error {
 	if why := r.halted.Load(); why != nil {
 		return *why
@@ -134,10 +135,9 @@ func (f *frame) over() error {
 //
 // When ctx is done, Run cancels the running bodies and starts no new ones. It returns
 // when these bodies have returned, with a failure of kind "canceled", or "timeout"
-// past a deadline. A result that a body still returns is kept. Give a body that
-// ignores its context a Timeout.
+// past a deadline. If a body returns a result nevertheless, the result is kept. Give a body that ignores its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	cfg.Input = cfg.Input.Within(nil) // lifts limits, because a body may run a pipeline on its own DAG
+	cfg.Input = cfg.Input.Within(nil) // removes limits on reads, because a body may run a pipeline on the DAG it received
 	r, end, err := begin(ctx, p, &cfg)
 	result := Result{RunID: cfg.RunID, DAG: cfg.Input}
 	if err == nil {
@@ -154,7 +154,8 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	return result, err
 }
 
-// settle waits until all records of the run are durable. Recording the end of the run has usually waited for them already.
+// settle waits until all records of the run are durable. It returns err or, if err is nil and records were lost, the recorder's
+// failure. Usually, the records are already durable because the end of the run has been recorded.
 func (r *run) settle(err error) error {
 	if wait := r.settled(); wait != nil {
 		if lost := wait(true); lost != nil && err == nil {
@@ -164,7 +165,7 @@ func (r *run) settle(err error) error {
 	return err
 }
 
-// whole runs the pipeline once it is accepted.
+// whole runs the whole pipeline, after it has been accepted.
 func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 	f := &frame{Context: r.ctx, run: r, spec: p.spec()}
 	ended := f.runStarted(p)
@@ -175,8 +176,8 @@ func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 	return r.result(out)
 }
 
-// begin opens the record of the run, checks the pipeline and its input, and makes the run. It is a separate function to keep the
-// stack of a waiting run small.
+// begin opens the record of the run, checks the pipeline and its input, and returns the new run. It is a separate function to keep
+// the stack of a waiting run small.
 func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result, error) error, err error) {
 	var record RunRecord
 	if of, ok := cfg.Recorder.(RunRecorder); ok {
@@ -188,7 +189,8 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	if cfg.Input.Failed() && In(ctx).RunID() == "" {
 		cfg.Input = failedInput(cfg.Input)
 	}
-	// A pipeline with a failed input does not start. A recorded one must still be valid, because it may be resumed.
+	// A pipeline with a failed input does not start. If the run is recorded, the pipeline must still be valid, because the run may
+	// be resumed.
 	if ctx, err = accept(ctx, p, *cfg); err != nil && (record.End != nil || !cfg.Input.InFlight()) {
 		return nil, record.End, err
 	}
@@ -200,10 +202,9 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	return newRun(ctx, *cfg), record.End, nil
 }
 
-// Produce runs p and reads its DAG with reader, for example the nearest node of a
-// type. If p neither produces nor is given that type, the error is a
-// *Invalid and nothing runs; Run returns the other errors. To read nodes
-// that a body adds with Keep, call Run and read its Result.
+// Produce runs p and returns what reader reads from the DAG of the run, for example the content of the nearest node of a type. If
+// neither p nor cfg.Input provides a type that reader needs, Produce runs nothing and returns a *Invalid. Otherwise it returns the
+// errors of Run. To read nodes that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T
 	if err := produces(p, reader, cfg.Input); err != nil {
@@ -245,7 +246,7 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	return wrong.Err()
 }
 
-// result returns the Result of a run that ended with out.
+// result returns the Result and the error of a run that ended with the DAG out.
 func (r *run) result(out dag.DAG) (Result, error) {
 	result := Result{RunID: r.id, DAG: out, Notices: r.notices.all}
 	if r.lossy.Load() {
@@ -257,7 +258,7 @@ func (r *run) result(out dag.DAG) (Result, error) {
 		return result, nil
 	}
 	cause := out.Cause()
-	if !errors.As(cause, new(*Failure)) { // the failure was in flight in the input
+	if !errors.As(cause, new(*Failure)) { // the failure comes from the input, so its error must be read from the node
 		cause = failureIn(out.Latest(), cause)
 	}
 	out, err := out.RecordFailure()
@@ -268,8 +269,8 @@ func (r *run) result(out dag.DAG) (Result, error) {
 	return result, cause
 }
 
-// failedInput returns the input of a run with its failure in flight. A run on the DAG of a failed run ends with the same failure,
-// like a step after a failed one in a Seq.
+// failedInput returns d, the DAG of a failed run, with the failure in flight. A run with such an input ends with the same failure,
+// like a step in a Seq after a failed step.
 func failedInput(d dag.DAG) dag.DAG {
 	if d.InFlight() {
 		return d
@@ -281,8 +282,8 @@ func failedInput(d dag.DAG) dag.DAG {
 	return d.WithFailure(d.Latest(), err)
 }
 
-// accept validates p and returns the context for its run. Ashlars are immutable, so p is not validated again for the last
-// accepted input types.
+// accept validates p and returns the context in which to run it. Without a Policy or a Grant, it skips the validation if p was last
+// accepted with the same input types, because ashlars are immutable.
 func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) {
 	if cfg.Policy != nil {
 		within, marked := cfg.Policy.Enter(ctx, p, cfg.Given())
@@ -291,7 +292,7 @@ func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) 
 	if cfg.Grant != nil {
 		return ctx, Validate(p, cfg.Given()).Err()
 	}
-	kinds := map[string]bool{} // for each type, whether Nearest finds it
+	kinds := map[string]bool{} // maps each type to whether Nearest finds a node of it
 	for _, name := range cfg.Input.Types() {
 		_, err := cfg.Input.Nearest(name)
 		kinds[name] = err == nil
@@ -327,12 +328,12 @@ func newRun(ctx context.Context, cfg Config) *run {
 	return r
 }
 
-// settler is a recorder that may queue records; see step.Recorder.
+// settler is implemented by recorders that may queue records; see step.Recorder.
 type settler interface {
 	Settled(run string) (wait func(now bool) error)
 }
 
-// settled returns nil if all records of the run are durable.
+// settled returns nil if all records of the run are durable, and otherwise a function that waits until they are.
 func (r *run) settled() (wait func(now bool) error) {
 	if r.settles == nil {
 		return nil
@@ -342,10 +343,10 @@ func (r *run) settled() (wait func(now bool) error) {
 
 // telling delays events until all earlier records are durable, so no event reports a result that a crash can undo.
 type telling struct {
-	mu     sync.Mutex // locked while an event is passed on
+	mu     sync.Mutex // held while an event is passed on
 	held   []event.Event
-	passed int  // the number of events passed on or dropped
-	waits  bool // whether a goroutine is waiting for the recorder
+	passed int  // number of events passed on or dropped
+	waits  bool // a goroutine is waiting for the recorder
 	over   bool
 }
 
@@ -369,7 +370,7 @@ func (r *run) tell(e event.Event) {
 	}
 }
 
-// pass passes on the held events up to number last. The caller holds t.mu.
+// pass passes on the held events, up to the event with the number last. The caller must hold t.mu.
 func (r *run) pass(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {
@@ -378,7 +379,7 @@ func (r *run) pass(last int) {
 	}
 }
 
-// await passes on the held events once their records are durable.
+// await passes on all held events, each as soon as the records before it are durable.
 func (r *run) await() {
 	t := &r.telling
 	t.mu.Lock()
@@ -398,8 +399,8 @@ func (r *run) await() {
 	t.waits = false
 }
 
-// drop discards the held events up to number last, whose records were lost, but sends the end of the run as a failed one. The
-// caller holds t.mu.
+// drop discards the held events up to the event with the number last, because their records were lost. It sends only the end of the
+// run, as a failed one. The caller must hold t.mu.
 func (r *run) drop(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {
@@ -413,7 +414,7 @@ func (r *run) drop(last int) {
 	}
 }
 
-// passDurable passes on the durable events before work that may have effects.
+// passDurable passes on the held events if all records are durable. It is called before work that may have effects.
 func (r *run) passDurable() {
 	t := &r.telling
 	t.mu.Lock()
@@ -423,8 +424,8 @@ func (r *run) passDurable() {
 	}
 }
 
-// told releases the remaining events at the end of a run. The arguments are the run's error before and after its end was
-// recorded. They are equal if recording succeeded.
+// told passes on or drops the remaining events at the end of a run. The arguments are the run's errors before and after its end was
+// recorded. If they differ, recording failed.
 func (r *run) told(before, err error) {
 	if r.settles == nil {
 		return

@@ -21,11 +21,11 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers an open question in a run. The question parameter is compared first with the paths of the run's questions, then
-// with their names, then with their numbers, and last with the ends of their paths. A run's questions are numbered from 1 in the
-// order in which they were first asked. If several open questions match, or the question does not accept the response, the error
-// is an *AnswerError. If no open question matches, the error matches ErrNoQuestion, and also ErrAnswered if the question has
-// already been answered. If the run is running, it continues immediately; otherwise it continues when it is resumed.
+// Answer answers an open question in a run. The argument question is compared first with the paths of the run's questions, then
+// with their names, then with their numbers, and finally with the ends of their paths. A run's questions are numbered from 1 in the
+// order in which they were first asked. If several open questions match, or the question does not accept the response, the error is
+// an *AnswerError. If no open question matches, the error matches ErrNoQuestion, and also ErrAnswered if the question has already
+// been answered. If the run is running, it continues immediately; otherwise it continues when it is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -38,10 +38,10 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 		return &AnswerError{fmt.Errorf("the answerer's name has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
 	}
 	if a.To == "" {
-		a.To = q.Version // the version that was checked
+		a.To = q.Version // the version against which a was checked
 	}
 	err = j.Answer(ctx, run, q.Path, a)
-	if errors.Is(err, ErrNoQuestion) { // it may have been answered in the meantime
+	if errors.Is(err, ErrNoQuestion) { // the question may have been answered in the meantime
 		if _, now := meant(ctx, j, run, q.Path); errors.Is(now, ErrAnswered) {
 			return now
 		}
@@ -110,7 +110,7 @@ type noQuestion struct {
 func (e *noQuestion) Error() string { return e.text }
 func (e *noQuestion) Unwrap() error { return e.err }
 
-// listed formats the selected questions, by number and path, for an error message.
+// listed returns, for an error message, the numbers and paths of the questions with the indexes in which.
 func listed(questions []Question, which []int) string {
 	const most = 10
 	names := make([]string, min(len(which), most))
@@ -124,7 +124,7 @@ func listed(questions []Question, which []int) string {
 	return said
 }
 
-// answer returns the recorded answer to the question.
+// answer returns the answer that is recorded in q.
 func (q Question) answer() ask.Answer {
 	a := ask.Answer{Response: q.Response, By: q.By, Given: q.Given}
 	if a.Given.IsZero() {
@@ -133,7 +133,8 @@ func (q Question) answer() ask.Answer {
 	return a
 }
 
-// Check returns an error if the question does not accept the response. The empty response cancels any question.
+// Check returns an error if the question does not accept the response. Every question accepts an empty response, which cancels the
+// question.
 func (q Question) Check(ctx context.Context, response string) error {
 	if response == "" {
 		return nil
@@ -160,8 +161,8 @@ type frontend struct {
 	next ask.Frontend
 }
 
-// Ask implements ask.Frontend. A journal error stops the run (see recorder.Do): if it failed only the question, a Rescue could
-// hide the error.
+// Ask implements ask.Frontend. An error of the journal stops the run (see recorder.Do). If it made only the question fail, a Rescue
+// could hide it.
 func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
@@ -174,7 +175,7 @@ func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, err
 	return a, trouble.of(ctx, err)
 }
 
-// Keep records a question together with the standing answer to it.
+// Keep records a question together with a, the standing answer that applies to it.
 func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
@@ -194,7 +195,7 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	return trouble.of(ctx, err)
 }
 
-// question converts a question to the form in which the journal stores it, without secrets.
+// question returns a question in the form in which the journal stores it, without secrets.
 func (f *frontend) question(asked ask.Question) Question {
 	asked = clean(f.secrets, asked)
 	q := Question{
@@ -204,7 +205,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
 	}
-	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that is repeated with Options.Again
+	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that was repeated with Options.Again
 		q.Version += "-" + strconv.Itoa(n)
 	}
 	if asked.Schema != nil {
@@ -213,8 +214,8 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// outdated returns the reason why the recorded answer does not apply to the question, or "" if it applies. If canceling the
-// question failed the run, the question is asked again when the run is resumed.
+// outdated returns the reason why the recorded answer in kept does not apply to q, or "" if it applies. If the run failed because
+// the question was canceled, the answer does not apply, so a resumed run asks the question again.
 func (r *runner) outdated(q, kept Question) string {
 	now, _, _ := strings.Cut(q.Version, "-")
 	was, _, _ := strings.Cut(kept.Version, "-")
@@ -270,10 +271,10 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	return f.either(ctx, asked, q)
 }
 
-// asked tracks the open questions asked by a run's steps.
+// asked keeps track of the open questions that a run's steps have asked.
 type asked struct {
 	mu     sync.Mutex
-	loaded bool                // whether within includes questions from earlier processes
+	loaded bool                // within includes questions from earlier processes
 	within map[string][]string // paths of questions, by enclosing address
 	count  atomic.Int32        // number of questions asked
 }
@@ -303,8 +304,8 @@ func (a *asked) take(path string) []string {
 // superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
-// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, because
-// their answers are no longer needed. A question that cannot be closed stays open, which is harmless.
+// withdraw closes the open questions within a leaf that has a result, because their answers are no longer needed. An example is the
+// question of a lane that lost a race. If a question cannot be closed, it stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()
@@ -320,11 +321,12 @@ func (r *runner) withdraw(ctx context.Context, leaf string) {
 		}
 	}
 	for _, path := range r.asked.take(leaf) {
-		_ = r.journal.Answer(ctx, r.cfg.RunID, path, ask.Answer{By: superseded}) // fails if the question has been answered
+		_ = r.journal.Answer(ctx, r.cfg.RunID, path, ask.Answer{By: superseded}) // fails only if the question has been answered
 	}
 }
 
-// settle applies a standing answer to open questions from earlier processes, so that they are not asked again.
+// settle answers open questions from earlier processes with the standing answer a if it applies to them, so that they are not asked
+// again.
 func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	if a.Given.IsZero() {
 		a.Given = f.now()
@@ -342,8 +344,8 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer)
 	return nil
 }
 
-// standing returns the latest standing answer to the question, or the zero Answer if there is none. It searches the run, and then
-// the other runs of its session, newest first.
+// standing returns the latest standing answer that applies to the question, or the zero Answer if there is none. It searches the
+// run and then, newest first, the other runs of the run's session.
 func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	if len(asked.Standing) == 0 {
 		return ask.Answer{}, nil
@@ -374,7 +376,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 	}
 }
 
-// standingIn returns the latest standing answer to the question in a single run, or the zero Answer.
+// standingIn returns the latest standing answer in a single run that applies to the question, or the zero Answer if there is none.
 func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (ask.Answer, error) {
 	var last Question
 	for q, err := range f.journal.EachQuestion(ctx, QuestionQuery{Run: run}) {
@@ -388,12 +390,12 @@ func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Questio
 	return last.answer(), nil
 }
 
-// A storeError is an error from the journal rather than from the frontend.
+// A storeError is an error of the journal, as opposed to an error of the frontend.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// trouble records the first journal error that occurs when a step's body asks a question. It is stored in the body's context.
+// trouble contains the first journal error that occurred when a step's body asked a question. It is stored in the body's context.
 type trouble struct {
 	first    atomic.Pointer[error]
 	recorder *recorder // the recorder of the step
@@ -401,7 +403,7 @@ type trouble struct {
 
 type troubleKey struct{}
 
-// troubleIn returns the trouble stored in ctx, or nil.
+// troubleIn returns the trouble stored in ctx, or nil if there is none.
 func troubleIn(ctx context.Context) *trouble {
 	t, _ := ctx.Value(troubleKey{}).(*trouble)
 	return t
@@ -413,7 +415,7 @@ func (t *trouble) note(err error) {
 	}
 }
 
-// of returns err. If err is a storeError, of also records it.
+// of returns err. If err is a storeError and ctx is not done, of also records it.
 func (t *trouble) of(ctx context.Context, err error) error {
 	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
 		t.note(store.error)
@@ -428,7 +430,8 @@ func (t *trouble) found() error {
 	return *t.first.Load()
 }
 
-// either waits for an answer from the frontend or the journal and returns the first one. A drain ends the wait.
+// either waits for an answer from the frontend or from the journal, and returns the first one. If the run is drained, it returns an
+// error.
 func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (ask.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -473,7 +476,8 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 	}
 }
 
-// keep records an answer, even if ctx is done, and returns the recorded answer. An existing answer takes precedence.
+// keep records the answer a, even after the run was canceled, and returns the recorded answer. If the question has already been
+// answered, keep returns the earlier answer.
 func (f *frontend) keep(q Question, a ask.Answer) (ask.Answer, error) {
 	ctx, kept := context.Background(), a
 	kept.Response, kept.By = f.secrets.Clean(a.Response), f.secrets.Clean(a.By)

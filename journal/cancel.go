@@ -15,15 +15,16 @@ type StateError struct {
 	State State
 }
 
-// Error names the run and its state.
+// Error returns a message that names the run and its state.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("run %s is %s: only a waiting, stopped, interrupted or refused run can be canceled here", e.Run, e.State)
 }
 
-// Cancel cancels a run that no process holds: a waiting or refused run, or one whose process was stopped or died. It does not need
-// the pipeline. Results and open questions are kept, so the run can be resumed. Workers start no more costly steps for the run.
-// Its children in the same journal (see Elsewhere) are canceled too, but batches at providers are not: use batch.Cancel for them.
-// The error is ErrNoRun, a *HeldError, or a *StateError.
+// Cancel cancels a run that no process holds, that is, a waiting or refused run or a run whose process was stopped or died. It does
+// not need the pipeline. Results and open questions are kept, so the run can be resumed. Workers start no more costly steps for the
+// run. Cancel also cancels the run's children in the same journal (see Elsewhere), but not batches at providers: use batch.Cancel
+// for these. If there is no such run, the error is ErrNoRun; if a process holds the run, a *HeldError; and if the run has ended or
+// is damaged, a *StateError.
 func Cancel(ctx context.Context, j Journal, run string) error {
 	info, err := j.Find(ctx, run)
 	if err == nil && info.ID != run {

@@ -14,13 +14,14 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// allChanges describes the changes from one shape to another. It returns nil if they are equal.
+// allChanges returns descriptions of all changes from the shape before to the shape now, or nil if they are equal.
 func allChanges(before, now []Part) []string {
 	_, all := changes(before, now, func(string) bool { return false })
 	return all
 }
 
-// changes lists the changes in parts that a run has already reached, and, as a second list, the changes in other parts.
+// changes returns two lists of changes from the shape before to the shape now: done lists the changes in parts that the run has
+// already reached, and ahead lists all others.
 func changes(before, now []Part, reached func(path string) bool) (done, ahead []string) {
 	c := &comparison{reached: reached}
 	c.before, c.old = placed(before)
@@ -52,12 +53,12 @@ type comparison struct {
 	before, now []*spot
 	old, new    map[string]*spot
 	reached     func(path string) bool
-	called, was map[*spot]*spot // renamed parts: from the old spot to the new one, and back
+	called, was map[*spot]*spot // renamed parts: called maps old spots to new ones, was the reverse
 	done, ahead []string
 }
 
-// spot is a part and its position in the tree. The key distinguishes parts that have the same path because they are in different
-// lanes or branches.
+// spot is a part with its position in the tree. The key distinguishes parts in different lanes or branches, which may have the same
+// path.
 type spot struct {
 	Part
 	key   string
@@ -106,7 +107,7 @@ func (c *comparison) say(done bool, texts ...string) {
 	}
 }
 
-// fixed reports whether the run has started the part, or an enclosing body that may run it.
+// fixed reports whether the run has started the part, or an enclosing body that may run the part.
 func (c *comparison) fixed(p *spot) bool {
 	if c.reached(p.Path) {
 		return true
@@ -127,7 +128,7 @@ func (c *comparison) decided(p *spot) bool {
 // bodies are the forms whose Go code decides which children run.
 var bodies = map[string]bool{"leaf": true, "scoped": true}
 
-// passed reports whether the run has already passed the place where a part was added: whether it has started a later part, or any
+// passed reports whether the run has already passed the place where a part was added. It has if it has started a later part, or any
 // part of an enclosing form that is unordered or repeats.
 func (c *comparison) passed(p *spot) bool {
 	for ; p.up != nil; p = p.up {
@@ -150,7 +151,7 @@ func (c *comparison) passed(p *spot) bool {
 	return false
 }
 
-// compare lists the changes to a part that is in both shapes. It does not compare the children.
+// compare adds the changes to a part that is in both shapes. It does not compare the children.
 func (c *comparison) compare(was, is *spot) {
 	out := differences(was.Part, is.Part)
 	if a, b := was.guarded(), is.guarded(); a != b {
@@ -175,7 +176,7 @@ func (c *comparison) compare(was, is *spot) {
 	c.say(c.fixed(was), out...)
 }
 
-// kept lists the keys of parts that are in both shapes.
+// kept returns the keys of the parts that are in both shapes.
 func (c *comparison) kept(parts []*spot) (keys []string) {
 	for _, p := range parts {
 		if c.old[p.key] != nil && c.new[p.key] != nil {
@@ -218,8 +219,8 @@ func (c *comparison) rename() {
 	}
 }
 
-// changed lists the changes to a pipeline since its run started: done lists the changes in parts that the run has already
-// reached, and ahead lists the others.
+// changed returns the changes to a pipeline since its run started: done lists the changes in parts that the run has already
+// reached, and ahead lists all others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // there is no shape if the pipeline is too large
 		done = allChanges(before.Shape, now.Shape)
@@ -241,8 +242,8 @@ func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead [
 	return done, ahead, nil
 }
 
-// compare returns an error if the run cannot continue. Otherwise it copies the settings that a resumed run keeps from before to
-// now.
+// compare returns an error if the run cannot continue, because its pipeline or input has changed since before. Otherwise it copies
+// to now the settings that a resumed run keeps.
 func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err error) {
 	var refused, ahead []string
 	var news []event.Data

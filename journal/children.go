@@ -15,7 +15,7 @@ import (
 
 // This file tracks the children of a run. The runner is nil in a run without a journal.
 
-// runnerIn returns the runner of the step to which ctx belongs, or nil.
+// runnerIn returns the runner of the step to which ctx belongs, or nil if there is none.
 func runnerIn(ctx context.Context) *runner {
 	if t := troubleIn(ctx); t != nil {
 		return t.recorder.runner
@@ -23,7 +23,7 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// step returns the given step if an earlier process left it unfinished, or the zero Step.
+// step returns the step that of identifies if an earlier process left it unfinished, and otherwise the zero Step.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {
 		return Step{}, nil
@@ -45,7 +45,7 @@ func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	return r.open.steps[of], nil
 }
 
-// child records that a step is waiting for a child, until the returned function is called.
+// child records that a step is waiting for the child with the given ID, until the returned function is called.
 func (r *runner) child(id string, at Starter) (over func()) {
 	if r == nil {
 		return func() {}
@@ -58,10 +58,10 @@ func (r *runner) child(id string, at Starter) (over func()) {
 	}
 }
 
-// ending reports whether the whole run is ending, or stopping in this process.
+// ending reports whether the whole run is ending, or is being stopped in this process.
 func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
 
-// cancelChildren cancels the children that the run was waiting for when it was canceled.
+// cancelChildren cancels the children for which the run was waiting when it was canceled.
 func (r *runner) cancelChildren(ctx context.Context) (err error) {
 	for id, at := range r.children.Range {
 		err = errors.Join(err, at.(Starter).Cancel(ctx, id.(string)))
@@ -85,7 +85,7 @@ func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// drained returns err, or ErrDrained if the run is being drained, so that the step records no result.
+// drained returns ErrDrained if the run is being drained, so that the step records no result, and otherwise err.
 func (r *runner) drained(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, ErrDrained) {
 		troubleIn(ctx).note(why)
@@ -94,8 +94,9 @@ func (r *runner) drained(ctx context.Context, err error) error {
 	return err
 }
 
-// Children returns the runs that a run has started with [Elsewhere]: first the runs in the same journal, oldest first, then all
-// others. For the others, only the ID, the state, the times, the usage, and the kind and reason of a failure are known.
+// Children returns the runs that a run has started with [Elsewhere]: first the children in the same journal, oldest first, then all
+// others. For a child in a different journal, RunInfo contains only the ID, the state, the times, the usage, and the kind and
+// reason of a failure.
 func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	all, err := childrenIn(ctx, j, run)
 	if err != nil {
@@ -125,7 +126,8 @@ func childrenIn(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	return every(ctx, j, Query{Labels: map[string]string{Parent: run}})
 }
 
-// inherit copies the parent's budgets to a child that has none, if the parent is in the same journal.
+// inherit copies the parent's budgets to info, which describes a child, if the child has none and the parent is in the same
+// journal.
 func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	id := info.Labels[Parent]
 	if id == "" || info.Budgets != nil {
@@ -139,8 +141,8 @@ func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	return err
 }
 
-// RemoveChildren removes the children of a removed run. It skips a child that a process holds: that process will notice that the
-// parent is gone. RemoveChildren is meant for implementations of Journal.
+// RemoveChildren removes the children of a removed run. It skips children that a process holds, because that process will notice
+// that the parent is gone. RemoveChildren is meant for implementations of Journal.
 func RemoveChildren(ctx context.Context, j Journal, run string) error {
 	children, err := childrenIn(ctx, j, run)
 	if err != nil {

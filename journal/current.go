@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Current returns the current steps of a run in their order. If a step was repeated (see Options.Again), only the newest is
-// current; the older ones count only toward the run's cost.
+// Current returns the current steps of a run, in the order of steps. If a step was repeated (see Options.Again), only its newest
+// repetition is current. Older ones count only toward the run's cost.
 func Current(steps []Step) []Step {
 	newest := newest(steps)
 	out := make([]Step, 0, len(newest))
@@ -18,7 +18,7 @@ func Current(steps []Step) []Step {
 	return out
 }
 
-// newest returns the indexes of the current steps.
+// newest returns the index of each current step in steps, by its place.
 func newest(steps []Step) map[place]int {
 	newest := make(map[place]int, len(steps))
 	for i, s := range steps {
@@ -32,7 +32,7 @@ type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
 
-// current yields the current steps of a run. If the run has repeated steps, it first reads all steps.
+// current yields the current steps of a run. It reads all steps into memory first if some have been repeated.
 func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
 	if !o.again {
 		return j.EachStep(ctx, o.id)

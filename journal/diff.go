@@ -22,17 +22,17 @@ type Difference struct {
 	Path    string   `json:"path"`
 	Name    string   `json:"name"`
 	Type    string   `json:"type,omitempty"`    // type of the leaf's node
-	A       dag.ID   `json:"a,omitzero"`        // the node in the first run; zero if it has none
-	B       dag.ID   `json:"b,omitzero"`        // the node in the second run; zero if it has none
+	A       dag.ID   `json:"a,omitzero"`        // node in the first run; zero if there is none
+	B       dag.ID   `json:"b,omitzero"`        // node in the second run; zero if there is none
 	Why     []string `json:"why"`               // explanations for people
-	Follows bool     `json:"follows,omitempty"` // true if the leaf differs only because its input differs
+	Follows bool     `json:"follows,omitempty"` // the leaf differs only because its input differs
 }
 
 // Diff compares two runs leaf by leaf and explains each difference, such as a different version or a different input. It compares
-// contents rather than IDs, because an ID depends on all ancestors of the node. Leaves whose records have equal sums are equal:
-// Diff does not read their contents. Differences are returned in the order of the first run's leaves, followed by the leaves that
-// only the second run has. Besides the differences, Diff keeps about 60 bytes in memory for each leaf, and for each node of one
-// run at a time.
+// contents rather than IDs, because an ID depends on all ancestors of the node. If the records of a leaf have equal sums, the leaf
+// does not differ, and Diff does not read its contents. The result is in the order of the first run's leaves, followed by leaves
+// that only the second run has. Besides the differences, Diff keeps about 60 bytes in memory for each leaf, and for each node of
+// one run at a time.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -93,7 +93,7 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	return out, nil
 }
 
-// inputs compares the inputs of two runs by the types of their nodes.
+// inputs returns the Difference of the inputs of two runs, if any. It compares their nodes type by type.
 func inputs(ctx context.Context, j Journal, one, other *opened) ([]Difference, error) {
 	if one.input == other.input {
 		return nil, nil
@@ -124,7 +124,7 @@ func inputs(ctx context.Context, j Journal, one, other *opened) ([]Difference, e
 	return []Difference{d}, nil
 }
 
-// alone returns nil for no values, the value itself for one, and otherwise the list of values.
+// alone returns nil if there are no values, the value itself if there is exactly one, and otherwise values.
 func alone(values []any) any {
 	switch len(values) {
 	case 0:
@@ -180,7 +180,7 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 	return out[0], out[1], nil
 }
 
-// opened is one of the two runs to compare.
+// opened is one of the two runs that Diff compares.
 type opened struct {
 	id    string
 	input dag.ID
@@ -197,15 +197,15 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
-// compared holds the parts of a step's node that Diff compares.
+// compared contains hashes of the parts of a step's node that Diff compares.
 type compared struct {
 	found bool
 	own   record.Half   // hash of type and content, without an agent's transcript, which contains random IDs
 	reads []record.Half // hashes of the nodes that the step reads
 }
 
-// compared reads the parts of each step that Diff compares. A reused result, or a result in a Flow, has a node with a different
-// ID in the run, so that node is found by its content.
+// compared returns, for each step, the hashes that Diff compares. It finds the node of a step by its content, because the node of a
+// reused result, or of a result in a Flow, has a different ID in the run.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
 	wanted := make(map[dag.ID]int, len(of)) // indexes of nodes by sum, or -1 if not found
 	for _, s := range of {
@@ -232,7 +232,7 @@ func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(
 	return out, nil
 }
 
-// nodes holds the nodes of a run, parents first.
+// nodes contains the nodes of a run, parents first.
 type nodes struct {
 	index   *record.Index // node indexes by ID
 	own     []record.Half // hashes of type and content
@@ -243,7 +243,7 @@ type nodes struct {
 	all     map[string]record.Half // hashes of all nodes of a type, by type
 }
 
-// nodes reads the nodes of a run, and sets the index of each node whose sum is in wanted.
+// nodes reads the nodes of a run. For each sum in wanted, it stores the index of the node with that sum.
 func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*nodes, error) {
 	n := &nodes{index: record.NewIndex(0), types: map[string]uint32{}, all: map[string]record.Half{}}
 	for info, err := range j.EachNode(ctx, o.id) {
@@ -275,7 +275,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 	return n, nil
 }
 
-// missing explains why the second run does not have a step of the first.
+// missing returns the reason why a step of the run there is missing from the run not.
 func missing(s Step, there, not *opened) string {
 	if _, known := not.parts[address.Place(s.Path)]; !known && len(not.parts) > 0 {
 		return fmt.Sprintf("the pipeline of run %s has no such step", not.id)
@@ -283,8 +283,8 @@ func missing(s Step, there, not *opened) string {
 	return fmt.Sprintf("run %s did not take this path", not.id)
 }
 
-// reasons explains why a step differs between two runs. The result follows is true if the step differs only because its input
-// differs.
+// reasons returns the reasons why a step differs between two runs. The result follows is true if the step differs only because its
+// input differs.
 func reasons(s, t Step, one, other *opened, a, b compared) (why []string, follows bool) {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why = differences(p, q)

@@ -12,49 +12,51 @@
 // # The promise
 //
 // A step whose result was acknowledged never runs again. A result is acknowledged when a later step with effects starts, when a
-// Step returns to a body that may have effects, when a watcher is notified of the result, and when the run ends. A step that was
-// running at a crash may run again and is reported as possibly paid: see [Step]. No record is ever half-written. A resumed run
-// yields the same DAG. No system can promise that a call is made exactly once, and neither does this package. A body can read the
-// number of its attempt with [Attempt], and send an idempotency key that consists of run ID and path (see [stone.Body.Path]).
+// Step returns to a body that may have effects, when a watcher is notified of the result, and when the run ends. If a step was
+// running when the process crashed, it may run again and is reported as possibly paid: see [Step]. No record is ever half-written.
+// A resumed run yields the same DAG. Like any other system, this package cannot promise that a call is made exactly once. A body
+// can call [Attempt] to find out whether it may have made a call before, and can send an idempotency key that consists of run ID
+// and path (see [stone.Body.Path]).
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, including the turns and the tool calls of agents.
 //
 // # Resuming
 //
 // A run can be resumed with the pipeline it was started with, or with a pipeline that differs only in steps that the run has not
-// reached. In the second case an event.Notice lists the changes. If the fingerprint has changed in any other way, nothing runs,
-// and the error is a [*ChangedError] that lists the changes. With Options.Force the run is resumed anyway: records stay valid, and
-// steps without a record follow the new pipeline. A fingerprint covers neither prompts nor the code of functions. A changed prompt
-// neither repeats a step nor stops the run: see event.Notice. A step whose input differs from the recorded input stops the run
-// with kind "replay-mismatch". Options.Revision is recorded too; if it differs, an event at level warn is sent. Options.Again
-// repeats recorded steps.
+// reached. In the second case, an event.Notice lists the changes. If the pipeline's fingerprint has changed in any other way,
+// nothing runs, and the error is a [*ChangedError] that lists the changes. With Options.Force the run is resumed anyway: records
+// stay valid, and steps without a record follow the new pipeline. A fingerprint covers neither prompts nor the code of functions. A
+// changed prompt neither repeats a step nor stops the run: see event.Notice. A step whose input differs from the recorded input
+// stops the run with kind "replay-mismatch". Options.Revision is recorded too; if it differs, an event at level warn is sent.
+// Options.Again repeats recorded steps.
 //
 // Resuming a run that ended [Failed] retries the leaf or decision that made it fail, the failed lanes of a fan-out that lost too
-// many lanes, and the failed steps inside these leaves and lanes. Rescued failures and dropped lanes are not retried. A step that
-// failed inside the failed leaf is retried even if the body handled its failure; steps that have a result are not.
+// many lanes, and the failed steps inside these leaves and lanes. Rescued failures and dropped lanes are not retried. A failed step
+// inside the failed leaf is retried even if the body handled the failure. Steps with a result are not repeated.
 //
 // All other runs resume where they stopped. The journal stores the input of a run, so the input is not needed again to resume the
 // run.
 //
-// A run that is done is only replayed: nothing is recorded, and its outcome never changes. A step without a record fails with
-// [ErrDone]. With Options.Force the run continues instead.
+// If a run is done, resuming it only replays it: nothing is recorded, and its outcome does not change. A step without a record
+// fails with [ErrDone]. With Options.Force, the run continues instead.
 //
 // # Questions
 //
-// The journal also keeps the questions that a pipeline asks people. If an answer is recorded, it is used. Otherwise the question
-// goes to Config.Frontend. Without a Frontend, the run ends [Waiting] with an error of kind [kind.Waiting]. [Answer] answers a
-// question at any time and in any process; then the run can be resumed.
+// The journal also keeps the questions that a pipeline asks people. If the journal contains the answer to a question, the run uses
+// it. Otherwise Config.Frontend asks the question. If there is no Frontend, the run ends [Waiting], with an error of kind
+// [kind.Waiting]. [Answer] answers a question at any time and in any process; then the run can be resumed.
 //
 // # Leases
 //
-// A run has one holder at a time. Another process receives a [*HeldError] that names the holder, or takes over the run once the
-// holder no longer renews its lease. Writes by a former holder are refused, except for the results of steps that it was running.
-// They may have been paid for, so they are kept for the new holder. If a step has several results, the first one counts.
+// A run has one holder at a time. If another process tries to acquire the run, it receives a [*HeldError] that names the holder.
+// Once the holder no longer renews its lease, the other process can take over the run. Writes by a former holder are refused,
+// except for the results of steps that it was running. These results may have been paid for, so they are kept for the new holder.
+// If several results of a step are recorded, the first result counts.
 //
 // # Ending early
 //
-// Canceling the context cancels running steps. Options.Drain is gentler: no new step starts, running steps can finish within
-// Options.Grace, their results are recorded, and the error is [ErrDrained].
+// Canceling the context cancels running steps. With Options.Drain, no new step starts, running steps have Options.Grace to finish,
+// their results are recorded, and the error is [ErrDrained].
 //
 // # Incremental runs
 //
@@ -65,16 +67,16 @@
 //
 // # Budgets
 //
-// A budget applies to a whole run, however often it is resumed. A resumed run first charges its cost so far to the account in its
-// context (see package budget): the usage of its steps, failed attempts included, and the estimate of each attempt without a
-// result. Recorded steps are not charged again. Time is not carried over: it is measured from the opening of the account.
+// A budget applies to a whole run, no matter how often the run is resumed. A resumed run first charges its cost so far to the
+// account in its context (see package budget): the usage of its steps, failed attempts included, and the estimate of each attempt
+// without a result. Recorded steps are not charged again. Time is not carried over: it is measured from the opening of the account.
 //
 // # Secrets
 //
 // A node's ID is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
 // secret in the results of steps with "[redacted]" before the node is created. The DAG, the following steps and the journal
 // contain only that text, in this run and when it is resumed. Therefore no step can pass a secret to another step: each step must
-// read the secrets it uses. The text is the same for every secret, so a changed key does not change results.
+// read the secrets it uses. Because this text is the same for every secret, results do not change if a key does.
 //
 // Secrets are the values in Options.Secrets, values that a body marks with [Secret], and the secrets that this module's models,
 // capabilities and tools use in the run: keys, header values and their fields, variables passed to programs, and passwords in

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Parent is the label that contains, for a child, the ID of the run that started it. See [Elsewhere].
+// Parent is the name of a child's label that contains the ID of the run that started the child. See [Elsewhere].
 const Parent = "parent"
 
 // childPrefix is the prefix of each child's ID.
@@ -32,14 +32,15 @@ const childPrefix = "child-"
 // and may be called again with the same child after a failure or by another process. They must retry after errors that may be
 // temporary.
 type Starter interface {
-	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child is
-	// running, waiting or done.
+	// Start starts the child. If the child has failed, was canceled or lost its process, Start resumes it. If the child is running,
+	// waiting or done, Start does nothing.
 	Start(ctx context.Context, c Child) error
-	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting.
+	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting, and returns its state.
 	Wait(ctx context.Context, c Child) (ChildState, error)
-	// Answer answers a question of the child, which then continues. An already answered question is not an error.
+	// Answer answers the child's question at path, after which the child continues. It returns nil if the question has already been
+	// answered.
 	Answer(ctx context.Context, c Child, path string, a ask.Answer) error
-	// Cancel cancels the child. It is not an error if the child has ended or does not exist.
+	// Cancel cancels the child. It returns nil if the child has already ended or does not exist.
 	Cancel(ctx context.Context, id string) error
 }
 
@@ -47,24 +48,24 @@ type Starter interface {
 type Child struct {
 	ID       string
 	Pipeline stone.Ashlar
-	Input    json.RawMessage // in the format that tree.ReadInput reads
+	Input    json.RawMessage // input, in the format that tree.ReadInput reads
 	Labels   map[string]string
 	Grant    []string // restricts the rights that the child's process grants; nil means no restriction
 	Limits   budget.Limits
 }
 
-// A ChildState is a child's state as its parent sees it.
+// A ChildState describes the state of a child to its parent.
 type ChildState struct {
 	State     State
-	Result    json.RawMessage // content of the child's result, if Done
+	Result    json.RawMessage // content of the child's result; only if Done
 	Failure   *Failure
 	Usage     budget.Total
-	Questions []Question // open questions of the child, if Waiting
+	Questions []Question // open questions of the child; only if Waiting
 }
 
 // Elsewhere returns a leaf that runs a pipeline in another process, as a separate run, called a child. The leaf reads the
-// pipeline's input types, passes their values to the child, and produces the child's result. A pipeline that reads the latest node
-// or the whole DAG sees only that input. An agent's conversation is not passed on.
+// pipeline's input types, passes their values to the child, and produces the child's result. If the pipeline reads the latest node
+// or the whole DAG, it sees only these values. An agent's conversation is not passed on.
 //
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: new(1.0)}, workers))
 //
@@ -72,8 +73,8 @@ type ChildState struct {
 // again in another process, and resumes it if it failed. A new attempt starts a new child.
 //
 // The child's limits are fixed when it starts. The run's account reserves them, and when the child ends, the account is charged
-// for the child's spending and for all round trips that the limits allow. A limit that is not set defaults to the rest of the
-// run's own limit. The run's shared budgets also limit a child in the same journal; they count its cost only once.
+// for the child's spending and for all round trips that the limits allow. If a limit is not set, it defaults to what remains of the
+// run's own limit. The run's shared budgets also limit a child in the same journal, and count the child's cost only once.
 //
 // The child has at most the rights of the run. The parent run asks the child's questions, each at a path that ends with the
 // question's path in the child. Canceling a run cancels its children, and removing it removes the children in the same journal.
@@ -147,7 +148,7 @@ func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
 	})
 }
 
-// settled is the recorded result of a step that waited for a child.
+// settled is the content that is recorded for a step that waited for a child.
 type settled struct {
 	Child  string          `json:"child"`
 	Result json.RawMessage `json:"result"`
@@ -162,7 +163,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	if err != nil {
 		return settled{}, err
 	}
-	spent := before.Usage.Amount() // spending of a failed child before it is resumed
+	spent := before.Usage.Amount() // spending of the child before it is resumed
 	quote := budget.Reserved(budget.Amount{
 		Roundtrips: max(*cmp.Or(c.Limits.Roundtrips, new(1)), 0),
 		Tokens:     max(*cmp.Or(c.Limits.Tokens, new(0))-spent.Tokens, 0), USD: max(*cmp.Or(c.Limits.USD, new(0.0))-spent.USD, 0),
@@ -199,7 +200,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	return s, err
 }
 
-// settle returns the result of an ended child, and the child's spending beyond spent, which was counted before.
+// settle returns the result of an ended child, and the child's spending minus spent, which has already been counted.
 func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent budget.Amount) (settled, error) {
 	u := s.Usage.Usage
 	u.OutputTokens, u.USD, u.Estimated = u.OutputTokens+s.Usage.Possible.Tokens, u.USD+s.Usage.Possible.USD, u.Estimated || s.Usage.Possible.Attempts > 0
@@ -219,7 +220,7 @@ func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent bud
 	return settled{}, budget.Costly(err, u)
 }
 
-// wait starts the child and waits until it has ended.
+// wait starts the child, and waits until it has ended.
 func (e *elsewhere) wait(ctx context.Context, r *runner, c Child) (ChildState, error) {
 	ctx, stop := r.whileUndrained(ctx)
 	defer stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Expire answers each open question whose deadline has passed with its default answer. Servers call Expire when they look for runs
-// to resume.
+// Expire answers each open question whose deadline has passed with the question's default answer. A server calls Expire each time
+// it looks for runs to resume.
 func Expire(ctx context.Context, j Journal, now time.Time) error {
 	var failed []error
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Due: now}) {

@@ -10,11 +10,11 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// Forecast predicts what the fork will do with each recorded step of the original run if it runs the pipeline p with input: repeat
-// the step (anew), repeat it only if the step's input changes (perhaps), or reuse its result (shared). An empty input means the
-// original run's input. Forecast compares only the types of nodes, so perhaps may list too many steps. It includes the steps that read
-// the items of a Map after a changed node, because these items have new ids even if they are equal. It leaves out decisions and
-// values, which cost nothing.
+// Forecast predicts what the fork will do with each recorded step of the original run if it runs the pipeline p with the given
+// input. It returns three lists of steps: steps that the fork repeats (anew), steps that it repeats only if their input changes
+// (perhaps), and steps whose results it reuses (shared). An empty input means the input of the original run. Forecast compares only
+// the types of nodes, so perhaps may contain steps that will not be repeated. It contains the steps that read the items of a Map after
+// a changed node, because these items have new IDs even if they are equal. Decisions and values are omitted, because they cost nothing.
 func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
 	if err != nil {
@@ -55,17 +55,17 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 	return anew, perhaps, shared, nil
 }
 
-// foreseen holds the state of a Forecast.
+// foreseen is the state of a call of Forecast.
 type foreseen struct {
 	*forked
 	was, is map[string]Part
-	types   map[string]bool   // types whose nodes may differ in the fork
+	types   map[string]bool   // types whose nodes may be different in the fork
 	of      map[string]int    // fates of the steps so far, by path
 	items   map[string]string // types of the items of each Map, by its place
-	moved   map[string]bool   // whether the items of a Map may have new ids, by its path
+	moved   map[string]bool   // paths of the Maps whose items may have new IDs
 }
 
-// collect notes the types of the items of each Map in a.
+// collect stores in o.items the types of the items of each Map in a.
 func (o *foreseen) collect(a stone.Ashlar, path string) {
 	if a.Form() == "map" {
 		o.items[path] = a.ProducesAll()[0].Name()
@@ -75,7 +75,7 @@ func (o *foreseen) collect(a stone.Ashlar, path string) {
 	}
 }
 
-// fate returns 0 for a reused step, 1 for a step that may run again, and 2 for a step that runs again.
+// fate returns 0 if the fork reuses the step's result, 1 if it may repeat the step, and 2 if it repeats the step.
 func (o *foreseen) fate(s Step) int {
 	items := o.itemsMoved(s.Path)
 	if !o.shares(s.Path, s.Kind) {

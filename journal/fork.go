@@ -19,9 +19,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Fork starts a new run from another run. The new run repeats the step At and all steps within it. Every other step that reads the
-// same nodes takes its result from the other run. If Options.Again repeated a step there, its newest result is taken. The other
-// run is only read.
+// Fork makes a new run reuse the results of another run. The new run repeats the step At and all steps within it. Every other step
+// takes its result from the other run if it reads the same nodes there. If a step has been repeated there (see Options.Again), its
+// newest result is used. The other run is not changed.
 type Fork struct {
 	Run string `json:"run"` // ID of the other run, or a unique prefix of it
 	At  string `json:"at"`  // path of a recorded step; if it is within a body, the body's later steps are repeated too
@@ -29,21 +29,21 @@ type Fork struct {
 	Set json.RawMessage `json:"set,omitempty"`
 }
 
-// made identifies the node that a leaf created in the origin.
+// made contains the sum and the ID of the node that a leaf created in the origin.
 type made struct{ sum, node dag.ID }
 
 // forked decides which results a forked run takes from its origin, the run it was forked from.
 type forked struct {
 	Fork
-	run     runner             // stands for the origin, whose repeated steps have renewed keys
-	before  map[[2]string]bool // steps before At in the bodies around it, shared whatever they read
+	run     runner             // represents the origin; needed because its repeated steps have renewed keys
+	before  map[[2]string]bool // steps before At in the bodies around it; reused whatever they read
 	anew    map[string]bool    // steps to repeat, together with all steps within them
 	retried map[string]bool    // paths of the failures that ended the origin
 	typ     string             // type of Set's content
 	was     map[string]made    // results of the origin's leaves, by path
 }
 
-// fork reads the results that a new or resumed run takes from its origin.
+// fork reads the records of the origin from which a new or resumed run takes results. It does nothing if the run is not a fork.
 func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info *RunInfo) error {
 	if info.Fork = before.Fork; !r.resumed {
 		info.Fork = r.opts.Fork
@@ -89,7 +89,7 @@ func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info 
 	return nil
 }
 
-// checkSet validates the content that replaces a result, and converts it to canonical JSON.
+// checkSet validates Set, the content that replaces a result, and converts it to canonical JSON.
 func (r *runner) checkSet(ctx context.Context, p stone.Ashlar) (err error) {
 	const most = 1 << 20
 	f := r.forked
@@ -166,7 +166,7 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 	return out
 }
 
-// shares reports whether a step may take its result from the origin.
+// shares reports whether the step at path may take its result from the origin.
 func (f *forked) shares(path, kind string) bool {
 	if kind != "decision" && address.Within(f.At, path) { // the step is a body around At
 		return false
@@ -182,7 +182,8 @@ func (f *forked) shares(path, kind string) bool {
 	return true
 }
 
-// origin returns ctx with the place of the step's result in the origin, if the step may take it from there.
+// origin returns a context that identifies the step's result in the origin. If the step must not take its result from there, origin
+// returns ctx unchanged.
 func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	if f == nil || !f.shares(key.Path, key.Kind) {
 		return ctx
@@ -191,8 +192,8 @@ func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
 }
 
-// again handles a leaf that ran again and has the same result as in the origin. It records the ID of the origin's node in the new
-// node, so that the results of later steps can be reused. It reports whether it has changed the record.
+// again is called for a leaf that ran again. If its result is the same as in the origin, again records the ID of the origin's node
+// in the new node, so that later steps can reuse results. It reports whether it has changed rec.
 func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
 		return false, nil
@@ -211,7 +212,7 @@ func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	return true, err
 }
 
-// sets returns the record that replaces the step's result, or nil if the step must run.
+// sets returns the record with the content Set if key is the key of the step At, and nil if the step must run.
 func (f *forked) sets(key step.Key, now time.Time) *step.Record {
 	if f == nil || f.Set == nil || key.Path != f.At || key.Kind != "leaf" {
 		return nil

@@ -17,21 +17,21 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Outline is a snapshot of a run's tree: each child, round, lane, branch and attempt is a level of its own. Large levels are
-// read page by page. An Outline never reads contents.
+// An Outline is a snapshot of the tree of a run's steps, in which each child, round, lane, branch and attempt has a level of its
+// own. Large levels are read page by page. An Outline never reads the contents of nodes.
 type Outline interface {
 	// Level returns a page of the branches directly below a path; the path "" stands for the whole run. Up to 2,000 branches are
 	// sorted by start time; larger levels are sorted by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
-	// Places returns the places of the pipeline (see address.Place) that have steps or visits. If there are more than 1,000
-	// places, some may be combined.
+	// Places returns the places of the pipeline (see address.Place) at which the run has steps or visits. If there are more than
+	// 1,000 places, some may be combined.
 	Places(ctx context.Context) ([]Place, error)
 }
 
-// A Page selects branches of a level. The zero Page selects the first 100.
+// A Page selects branches of a level. The zero Page selects the first 100 branches.
 type Page struct {
 	From  string      // path of the first branch to return; empty to start with the first one
-	Only  BranchState // only branches in this state; empty for all
+	Only  BranchState // state of the branches to return; empty for all
 	Limit int         // maximum number of branches, at most 1,000; zero means DefaultLimit
 }
 
@@ -40,7 +40,7 @@ func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 100
 
 // A Level is a page of the branches directly below a path.
 type Level struct {
-	Sum      Branch // sum of all steps below the path; Step is nil
+	Sum      Branch // sum of all steps below the path; its Step is nil
 	Branches []Branch
 	All      int                 // number of branches on this level
 	Counts   map[BranchState]int // number of branches in each state
@@ -53,7 +53,7 @@ type Place struct {
 	Path                   string
 	Open, Recorded, Failed int    // as in Branch
 	First                  string // path of the first step
-	Visits                 int    // for a loop or fan-out, 1 more than the highest number of a round or lane
+	Visits                 int    // for a loop or fan-out, highest number of a round or lane plus 1
 	Usage                  budget.Usage
 }
 
@@ -86,7 +86,7 @@ type NodeInfo struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
-// NodesOf yields the nodes of d in order. If err is not nil, it yields only err.
+// NodesOf yields the nodes of d in order. If err is not nil, it yields only a zero NodeInfo and err.
 func NodesOf(d dag.DAG, err error) iter.Seq2[NodeInfo, error] {
 	return func(yield func(NodeInfo, error) bool) {
 		if err != nil {
@@ -128,7 +128,7 @@ type BranchState string
 // The states of a branch.
 const (
 	BranchDone   BranchState = "done"
-	BranchOpen   BranchState = "open"   // a step has no result
+	BranchOpen   BranchState = "open"   // at least one step has no result
 	BranchPartly BranchState = "partly" // some steps failed
 	BranchFailed BranchState = "failed" // the step at the path failed, or every step below it did
 )
@@ -178,10 +178,11 @@ func OutlineOf(steps []Step) Outline {
 	return o
 }
 
-// stepsOutline is an Outline built from steps in a single pass, so that reading a level costs only as much as its branches.
+// stepsOutline is an Outline that is built from steps in a single pass. Reading a level then takes time proportional to its number
+// of branches.
 type stepsOutline struct {
 	steps      []Step
-	superseded []Step               // repeated steps, of which only the cost counts
+	superseded []Step               // steps that were repeated later; only their cost counts
 	branches   map[string]*Branch   // by path
 	levels     map[string][]*Branch // branches directly below each path
 }
@@ -255,7 +256,7 @@ func (o *stepsOutline) Places(context.Context) (out []Place, err error) {
 	return out, nil
 }
 
-// add adds a step at the path of the branch, or below it. A superseded step counts only for its cost.
+// add adds a step at the path of the branch, or below it, to the sums of b. If current is false, only the step's cost is added.
 func (b *Branch) add(s Step, current bool) {
 	b.Usage = b.Usage.Add(s.Usage)
 	if !current {
@@ -284,7 +285,7 @@ func (b *Branch) add(s Step, current bool) {
 	}
 }
 
-// below returns the path exactly one level below path that contains inner, or "" if inner is not below path.
+// below returns the path one level below path that is equal to inner or contains it. It returns "" if inner is not below path.
 func below(path, inner string) string {
 	rest, ok := strings.CutPrefix(inner, path)
 	if !ok || rest == "" || path != "" && strings.IndexByte("/[~", rest[0]) < 0 {

@@ -13,14 +13,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// requests holds the steps of a resumed run that have sent requests to models; see package past.
+// requests contains the steps of a resumed run that have sent requests to models; see package past.
 type requests struct {
 	once  sync.Once
 	steps []Step
 	err   error
 }
 
-// settleWithin settles the requests sent within a recorded leaf, whose body does not run again.
+// settleWithin settles the requests that were sent within a recorded leaf, because the leaf's body does not run again.
 func (r *runner) settleWithin(ctx context.Context, leaf string) error {
 	if !r.resumed || past.Of(ctx) == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 // A resumed run is replayed by position: the record of a step applies to whatever step the program now has at the same path. This
 // file reports differences between record and program.
 
-// prompts returns a notice for each part whose prompt changed.
+// prompts returns a notice for each part whose prompt differs between before and now.
 func prompts(before, now []Part) (all []event.Notice) {
 	old := index(before)
 	for _, p := range now {
@@ -29,7 +29,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	return all
 }
 
-// keepPrompts replaces the prompts in now with the ones that the run started with, from before.
+// keepPrompts replaces each prompt in now with the prompt of the same part in before, with which the run started.
 func keepPrompts(before, now []Part) {
 	old := index(before)
 	for i, p := range now {
@@ -48,14 +48,14 @@ func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 	return all
 }
 
-// renew changes the digest in the key of a repeated step, so that the old record is not found.
+// renew changes the digest in key if the step is repeated, so that the step's old record is not found.
 func (r *runner) renew(key *step.Key) {
 	if n := r.times(key.Path); n > 0 {
 		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
 	}
 }
 
-// times returns how often the step at path has been repeated.
+// times returns how many times the step at path has been repeated (see Options.Again).
 func (r *runner) times(path string) (n int) {
 	for _, a := range r.again {
 		if path == a.Path || address.Within(path, a.Path) {
@@ -65,14 +65,14 @@ func (r *runner) times(path string) (n int) {
 	return n
 }
 
-// renewed reports whether a record is older than the latest repetition of any step. In that case the repeated step's new node may
-// be the reason why an input differs.
+// renewed reports whether a record made at the given time is older than the latest repetition of any step. If so, the new node of
+// the repeated step may be the reason why an input differs.
 func (r *runner) renewed(made time.Time) bool {
 	n := len(r.again)
 	return n > 0 && !made.After(r.again[n-1].Time)
 }
 
-// left holds recorded steps of unfinished bodies that a resumed run has not used yet.
+// left contains recorded steps of unfinished bodies. A resumed run removes each step that it uses.
 type left struct {
 	mu     sync.Mutex
 	loaded bool
@@ -80,7 +80,7 @@ type left struct {
 	under  map[string][]string // paths of the steps in each leaf, by the path of the leaf
 }
 
-// load fills l from the steps recorded by earlier processes.
+// load fills l from steps, which earlier processes have recorded.
 func (l *left) load(steps []Step) {
 	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
 	open := map[string]bool{} // leaves without a result
@@ -106,8 +106,8 @@ func (l *left) load(steps []Step) {
 	}
 }
 
-// earlier calls use with r.left, while holding its lock. The first call loads r.left, before this process records a step within a
-// body.
+// earlier calls use with r.left while holding its lock. The first call loads r.left. It must happen before this process records a
+// step within a body.
 func (r *runner) earlier(ctx context.Context, use func(*left)) error {
 	r.left.mu.Lock()
 	defer r.left.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *runner) earlier(ctx context.Context, use func(*left)) error {
 	return nil
 }
 
-// tellUnused sends a notice if the resumed body of the leaf at path has not used results recorded by earlier processes.
+// tellUnused sends a notice if earlier processes have recorded results within the leaf at path that its resumed body has not used.
 func (r *recorder) tellUnused(ctx context.Context, path string) error {
 	if !r.resumed || len(r.again) > 0 {
 		return nil

@@ -10,16 +10,16 @@ import (
 // Query selects runs that meet every condition that is set. The zero Query selects the
 // newest runs.
 type Query struct {
-	States   []State           // in one of these states
-	Pipeline string            // of the pipeline with this name
-	Labels   map[string]string // with all of these labels
-	Text     string            // contained in the kind, path or reason of the failure, ignoring case
-	MinCost  float64           // costing at least this amount, in USD
-	Since    time.Time         // started at or after this time
+	States   []State           // state of the run is one of these
+	Pipeline string            // name of the run's pipeline is equal to this
+	Labels   map[string]string // run has all of these labels
+	Text     string            // kind, path or reason of the failure contains this, ignoring case
+	MinCost  float64           // run has cost at least this amount, in USD
+	Since    time.Time         // run started at or after this time
 	Until    time.Time         // started before this time
 	Asking   bool              // with an open question
-	Ended    time.Time         // last ended, or started waiting, at or after this time
-	Before   string            // started before the run with this ID, for the next page
+	Ended    time.Time         // run last ended, or started to wait, at or after this time
+	Before   string            // run started before the run with this ID; selects the next page
 	Limit    int               // DefaultLimit if zero
 }
 
@@ -33,7 +33,7 @@ type Count struct {
 	Runs     int
 }
 
-// Selects reports whether a run meets all conditions except Asking, Before and Limit, which the journal itself applies.
+// Selects reports whether a run meets all conditions of q except Asking, Before and Limit. The journal itself applies these.
 func (q Query) Selects(r RunInfo) bool {
 	for name, value := range q.Labels {
 		if got, ok := r.Labels[name]; !ok || got != value {
@@ -47,30 +47,30 @@ func (q Query) Selects(r RunInfo) bool {
 		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until)) && !r.Outcome.Ended.Before(q.Ended)
 }
 
-// Resumable returns the runs that can continue without a person, oldest first: drained runs, runs whose process died, runs whose
-// questions have been answered, and runs that another program refused. Canceled and failed runs are not included. A service
-// resumes the returned runs when it starts.
+// Resumable returns the runs that can continue without a person, oldest first: drained runs, runs whose process died, waiting runs
+// whose questions have all been answered, and runs that a different program refused. It does not return canceled and failed runs. A
+// service resumes the returned runs when it starts.
 func Resumable(ctx context.Context, j Journal) ([]RunInfo, error) {
 	return every(ctx, j, Query{States: []State{Drained, Interrupted, Answered, Refused}})
 }
 
 // QuestionQuery selects questions that meet every condition that is set.
 type QuestionQuery struct {
-	Run    string            // of this run; if empty, of all runs that have neither a result nor a failure
-	Labels map[string]string // of runs with all these labels
+	Run    string            // ID of the run that asked; empty for all runs without a result or failure
+	Labels map[string]string // run has all of these labels
 	Path   string            // at this path
 	Open   bool              // without an answer yet
-	Due    time.Time         // not answered, with a deadline at or before this time
-	After  *Question         // asked later than this question, identified by Run and Path
+	Due    time.Time         // question is open, and its deadline is at or before this time
+	After  *Question         // question was asked after this one, identified by Run and Path
 }
 
-// Selects reports whether a question meets all conditions except Run, Labels and After.
+// Selects reports whether a question meets all conditions of q except Run, Labels and After.
 func (q QuestionQuery) Selects(one Question) bool {
 	return (q.Path == "" || q.Path == one.Path) && (!q.Open || one.Open()) &&
 		(q.Due.IsZero() || one.Open() && !one.Due.IsZero() && !one.Due.After(q.Due))
 }
 
-// every returns all runs that a query selects, oldest first.
+// every returns all runs that q selects, oldest first.
 func every(ctx context.Context, j Journal, q Query) ([]RunInfo, error) {
 	var all []RunInfo
 	for q.Limit = DefaultLimit; ; {

@@ -25,9 +25,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder connects a run to its journal. It starts no steps of a drained run, removes secrets from results, and counts steps and
-// costs. All this happens in a single Do, because each nested recorder would add one or two frames to the stack of all work, and
-// twice as many for steps within a step.
+// recorder connects a run to its journal. It does not start steps of a drained run, removes secrets from results, and counts steps
+// and costs. A single method Do does all this, because each nested recorder would add one or two frames to the stack of all work,
+// and twice as many for steps within a step.
 type recorder struct {
 	*runner
 }
@@ -64,8 +64,8 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return at.settle(ctx, key, rec, err)
 }
 
-// inAnotherAttempt looks up the result of a step in a retried leaf, which an earlier process may have recorded in another attempt
-// at the leaf. Concurrent steps have no fixed order, so a result may have been recorded in a different attempt.
+// inAnotherAttempt returns the result of a step in a retried leaf if an earlier process has recorded it in a different attempt at
+// the leaf, and otherwise the zero Record. Results can be in different attempts because concurrent steps have no fixed order.
 func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
 	if !r.resumed {
 		return step.Record{}, nil
@@ -89,8 +89,9 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	return step.Record{}, nil
 }
 
-// attempts returns, for each leaf, the paths of its recorded attempts after the first. The keys are paths without attempt numbers.
-// It reads the recorded steps, because a leaf may allow too many attempts to look up each one.
+// attempts returns the paths of the recorded attempts after the first, for each leaf. The keys are the leaves' paths without
+// attempt numbers. The paths are found by reading all recorded steps, because a leaf may allow too many attempts to look up each
+// one.
 func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	r.tried.mu.Lock()
 	defer r.tried.mu.Unlock()
@@ -119,14 +120,14 @@ func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	return made, nil
 }
 
-// Settled implements step.Recorder's optional method.
+// Settled implements an optional method of step.Recorder.
 func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
 
 // tenantLabel is the label with which a server separates the runs of its tenants.
 const tenantLabel = "tenant"
 
-// admit prepares a step, or returns ErrDrained if the run is being drained. It changes the keys of repeated steps, and of cached
-// results so that each tenant has its own.
+// admit prepares a step, or returns ErrDrained if the run is being drained. It changes the key of a repeated step. For a cached
+// result, it changes the key such that tenants do not share the result.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:
@@ -152,11 +153,11 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started  bool // work has been called
-	cleaned  bool // the record differs from the step's result, so the run must continue with the record
+	cleaned  bool // made has changed the record, so the run must continue with the changed one
 	exchange past.Exchange
 }
 
-// made processes the result of work before the journal records it.
+// made prepares rec, the result of work, for the journal. In particular, it removes secrets.
 func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err error) {
 	if err = a.found(); err != nil { // a journal error stops the run even if the body ignored it
 		return err
@@ -175,13 +176,14 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	return nil
 }
 
-// settle processes the journal's result: it counts the step and returns the result with which the run continues.
+// settle counts the step whose record, or error, the journal returned. It returns the record and the error with which the run
+// continues.
 func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
 	r, declared := a.recorder, record.Declared(ctx)
 	if err != nil {
 		if a.started {
 			r.tally.left(declared, err)
-		} else if record.Refused(err) { // refused because of a shared budget
+		} else if record.Refused(err) { // a shared budget cannot pay for the step
 			k := kind.Kind(fault.Kind(err))
 			err = &stone.Failure{Kind: k, Reason: k.Trim(err.Error()), Cause: err}
 		}
@@ -201,7 +203,8 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 	if key.Kind == "leaf" && rec.Failure == nil {
 		r.withdraw(ctx, key.Path)
 	}
-	// If the recorded result differs from the result of work, the run continues with the recorded one, as if it had been resumed.
+	// If the recorded result differs from the result of work, the run continues with the recorded result, as if it had been
+	// resumed.
 	rec.Replayed = rec.Replayed || a.cleaned
 	return rec, err
 }
@@ -216,8 +219,7 @@ type tally struct {
 	cost  budget.Total
 }
 
-// add counts a step with a result, but not a replayed one. A result from another run costs nothing, and a value does not count as
-// a step.
+// add counts a step with a result. It ignores replayed steps and values. A result from another run counts as a step without cost.
 func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
 	switch reused := rec.Meta[terms.From] != ""; {
@@ -232,7 +234,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 	t.cost.Usage = t.cost.Usage.Add(usage)
 }
 
-// left counts an attempt that ended with err, without a result.
+// left adds the cost of an attempt that ended with err and without a result.
 func (t *tally) left(declared budget.Amount, err error) {
 	used, known := record.Ended(declared, err)
 	t.mu.Lock()
@@ -248,11 +250,11 @@ func (t *tally) sum() (int, budget.Total) {
 	return t.steps, t.cost
 }
 
-// inputStep is the path, kind and name of the step that holds the input of a run.
+// inputStep is the path, kind and name of the step whose result is the input of a run.
 const inputStep = "input"
 
-// inputKey returns the step key of a run's input. A replacement has a key of its own, even if the run has had the same input
-// before, so that the current input is always the last one recorded.
+// inputKey returns the key of the step whose result is the run's input. Each replacement of the input has a key of its own, even if
+// the run has had the same input before. Therefore the input that was recorded last is always the current one.
 func inputKey(info RunInfo) step.Key {
 	id := "input " + info.Input.String()
 	for _, a := range info.Again {
@@ -263,7 +265,7 @@ func inputKey(info RunInfo) step.Key {
 	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte(id))}
 }
 
-// InputStep returns the key and the result of the step that holds a run's input. It is meant for implementations of Journal.
+// InputStep returns the key and the record of the step whose result is a run's input. It is meant for implementations of Journal.
 func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 	var text bytes.Buffer
 	if err := dag.Write(&text, input); err != nil {
@@ -286,8 +288,8 @@ func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, erro
 	return readInput(rec, info.ID)
 }
 
-// Input returns the recorded input of a run, or an empty DAG if the run has no input. If the run has an input that was not
-// recorded, the error is ErrNoInput.
+// Input returns the recorded input of a run, or an empty DAG if the run has no input. If the input was not recorded, the error is
+// ErrNoInput.
 func Input(ctx context.Context, from Journal, info RunInfo) (dag.DAG, error) {
 	if info.Input == (dag.ID{}) {
 		return dag.DAG{}, nil

@@ -25,67 +25,70 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// AnyRun in Options.Reuse means all runs.
+// AnyRun is a value for Options.Reuse that means all runs.
 const AnyRun = "*"
 
 // Options configure how a run is recorded and resumed. The zero value suits most programs.
 type Options struct {
-	// Pipeline is the name under which runs are listed. If it is empty, the name of the ashlar is used.
+	// Pipeline is the name of the pipeline in lists of runs. If it is empty, the name of the ashlar is used.
 	Pipeline string
 	// Source is JSON from which the caller can rebuild the pipeline. It must not contain secrets.
 	Source json.RawMessage
-	// Labels are recorded with the run, for Query.Labels. If they are empty, a resumed run keeps its own.
+	// Labels are recorded with the run; see Query.Labels. If there are none, a resumed run keeps its labels.
 	Labels map[string]string
-	// Session contains names of labels. Runs with equal values for all of these labels, such as the turns of a tenant's chat,
-	// share standing answers: see ask.Question.Standing. A run without a value for the first label has no session.
+	// Session contains names of labels. Runs with equal values for all of these labels, such as the turns of a tenant's chat, form
+	// a session, which shares standing answers: see ask.Question.Standing. A run without a value for the first label does not
+	// belong to a session.
 	Session []string
 	// Revision is the program's revision. If it is empty, the revision in the build information is used.
 	Revision string
 	// Resume prevents the start of a new run: if the journal has no run with the ID in the Config, the error is ErrNoRun.
 	Resume bool
-	// Force resumes a run even if its pipeline or input has changed. Records stay valid: the change affects only steps without a
-	// result.
+	// Force means that a run is resumed even if its pipeline or input has changed. Records stay valid: the change affects only
+	// steps without a result.
 	Force bool
-	// Refuse refuses every change to the pipeline, even in steps that the run has not reached. It is meant for a server that runs
-	// at the same time as older versions of itself. Unless the run is Done, Failed or Canceled, its State becomes Refused, and its
-	// Failure lists the changes. The run continues when it is resumed by a program with the old pipeline, or with Force.
+	// Refuse means that no change to the pipeline is accepted, not even in steps that the run has not reached. It is meant for a
+	// server that runs at the same time as older versions of itself. Unless the run is Done, Failed or Canceled, its State becomes
+	// Refused, and its Failure lists the changes. The run continues when it is resumed by a program with the old pipeline, or with
+	// Force.
 	Refuse bool
 	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all steps whose input then
-	// differs. Their cost is charged again. A recorder repeats these steps only once for each run: if the run then waits and the
-	// same recorder resumes it, they are not repeated again.
+	// differs. Their cost is charged again. A recorder repeats them only once for each run: if the run then waits and the same
+	// recorder resumes it, the steps are not repeated again.
 	Again []string
-	// Fork makes a new run a fork of another run. A resumed run keeps its own Fork. A fork without an input uses the other run's
-	// input.
+	// Fork makes a new run a fork of another run. It is ignored for a resumed run, which keeps the Fork it started with. If a fork
+	// has no input, it uses the input of the other run.
 	Fork *Fork
 	// Reuse is the ID (or a unique prefix of it) of the run from which Reusable leaves may take results, or AnyRun. If it is
 	// empty, these leaves reuse no results. A resumed run keeps the Reuse it started with.
 	Reuse string
-	// Account is the name of the account that pays for the run: see Journal.Balance. If it is empty, a resumed run keeps its own.
+	// Account is the name of the account that pays for the run: see Journal.Balance. If it is empty, a resumed run keeps its
+	// account.
 	Account string
-	// Budgets are the shared budgets of the run, and of its inner runs that have none. A step that one of these budgets cannot pay
-	// for waits as long as other steps may still return reservations, for up to a minute without a change. After that the run ends
-	// with a *budget.ExhaustedError and can be resumed. If Budgets is nil, a resumed run keeps its own, and a child uses its
-	// parent's if the parent is in the same journal.
+	// Budgets are the shared budgets of the run, and of its inner runs that have none. If one of these budgets cannot pay for a
+	// step, the step waits as long as other steps may still return reservations, for up to a minute without a change. After that,
+	// the run ends with a *budget.ExhaustedError; it can be resumed later. If Budgets is nil, a resumed run keeps its budgets, and
+	// a child uses its parent's budgets if the parent is in the same journal.
 	Budgets []budget.Shared
-	// Notify contains the names of a server's webhooks, which are notified each time the run ends, whichever process records the
-	// end. If it is nil, a resumed run keeps its own.
+	// Notify contains the names of webhooks of a server. The server notifies them each time the run ends, whichever process records
+	// the end. If Notify is nil, a resumed run keeps its webhooks.
 	Notify []string
 	// Secrets are values that must not be recorded, each at least 8 bytes long. The secrets that Stone's models, capabilities and
 	// tools use in the run are added automatically.
 	Secrets []string
 	// Drain stops the run when the channel is closed. If Drain is nil, the run is never drained.
 	Drain <-chan struct{}
-	// Grace is how long running steps may continue after Drain is closed. Zero means 30 seconds.
+	// Grace is the time that running steps have to finish after Drain has been closed. Zero means 30 seconds.
 	Grace time.Duration
 }
 
 // Keep returns a recorder for durable runs. With this recorder, stone.Run starts the run Config.RunID, or resumes it if j already
-// has a run with that ID. If RunID is empty, an ID of ten letters and digits is generated. One recorder may be used by any number
-// of runs at the same time; Drain stops all of them.
+// has a run with that ID. If RunID is empty, an ID of ten letters and digits is generated. Any number of concurrent runs may use
+// the same recorder; Drain stops all of them.
 //
 // In addition to its usual errors, stone.Run returns a *HeldError, a *ChangedError or, with Options.Resume, ErrNoRun, before any
-// step runs. When stone.Run returns, the journal contains the outcome of the run; an error in writing the outcome is joined to the
-// run's error.
+// step runs. When stone.Run returns, the journal contains the outcome of the run; if writing the outcome fails, the returned error
+// contains that error, too.
 func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{Journal: j, opts: opts} }
 
 // keeper is the recorder that Keep returns.
@@ -127,7 +130,7 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 	}, nil
 }
 
-// canceled returns err, wrapped in a failure of kind "canceled" if ctx is done.
+// canceled returns err or, if ctx is done, a failure of kind "canceled" that wraps err.
 func canceled(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -136,7 +139,7 @@ func canceled(ctx context.Context, err error) error {
 	return &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
 }
 
-// join joins errors on one line, without repetitions.
+// join returns an error that joins the messages on one line, without repetitions, or nil if all errors are nil.
 func join(first error, more ...error) error {
 	for _, err := range more {
 		switch {
@@ -170,9 +173,9 @@ type runner struct {
 	info    RunInfo           // recorded by begin
 	given   dag.DAG           // input passed to stone.Run; recorded by begin
 	begun   bool
-	leave   func(over bool) // ends the run's context and its use of the account; nil before begin
+	leave   func(over bool) // ends the run's context and charges to the account; nil before begin
 	tally   tally
-	paid    sync.Map // costly steps recorded by other processes; the keys are of type body
+	paid    sync.Map // costly steps that other processes have recorded; keys have type body
 	again   []Again
 	forked  *forked // nil unless the run is a fork
 	left    left
@@ -191,7 +194,7 @@ type runner struct {
 	news     atomic.Pointer[[]event.Data] // events to send with the first step
 }
 
-// acquire acquires the run and prepares it. It releases the run if it fails.
+// acquire acquires the run and prepares it. If it returns an error, it has released the run.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
@@ -206,8 +209,8 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	return nil
 }
 
-// refused records that the run cannot continue because of err. A run that is refused again keeps the time of the first refusal,
-// and is recorded again only if the reason has changed.
+// refused records that the run was refused, if Options.Refuse is set and err is a *ChangedError. If the run had been refused
+// before, it keeps the time of the first refusal, and is recorded again only if the reason has changed.
 func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	changed, ok := errors.AsType[*ChangedError](err)
 	if !ok || !r.opts.Refuse {
@@ -235,7 +238,7 @@ func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// prepare sets r.info and the input of the run. It returns an error if the run cannot continue.
+// prepare sets r.info and the input of the run, or returns an error if the run cannot continue.
 func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
 		found, err := r.journal.Find(ctx, from)
@@ -300,7 +303,7 @@ func (r *runner) config() stone.Config {
 	return cfg
 }
 
-// begin records that the run started or was resumed, and returns the run's context, which is canceled by a drain.
+// begin records that the run has started or was resumed. It returns the run's context, which is canceled when the run is drained.
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
 		if err := r.journal.Begin(record.WithBegin(ctx), r.info, r.given); err != nil {
@@ -328,7 +331,8 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	return ctx, err
 }
 
-// drain waits for Options.Drain, and cancels the steps that are still running after the grace period.
+// drain waits until Options.Drain is closed, gives running steps a grace period of Options.Grace to finish, and then cancels the
+// steps that are still running. It returns early if ctx is done.
 func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-r.opts.Drain:
@@ -345,15 +349,16 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. It records nothing if the run did not begin, or if it stopped because the
-// journal could not be written. In the latter case the run counts as interrupted and can be resumed as if its process had died.
+// end records how the run ended, even if ctx is done. It records nothing if the run did not begin, was already done, or has another
+// holder. It also records nothing if the run stopped because the journal could not be written: the run then counts as interrupted,
+// and can be resumed as if its process had died.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
 	}
 	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) ||
 		ctx.Err() == nil && errors.Is(err, kind.Recorder) && errors.Is(err, ErrUnavailable) {
-		return nil // the run has already ended, or another holder has it or will take it over
+		return nil // the run has already ended, or has another holder, or will get one
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {
@@ -390,7 +395,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	return r.cancelChildren(ctx)
 }
 
-// doneBefore reports whether the run was already done when it was resumed.
+// doneBefore reports whether the run was already done when it was resumed, so that it is only replayed.
 func (r *runner) doneBefore() bool {
 	return r.resumed && r.before.State == Done && !r.opts.Force && len(r.opts.Again) == 0
 }
@@ -403,7 +408,7 @@ func stateOf(ctx context.Context, err error) State {
 		return Waiting
 	case errors.Is(err, ErrDrained):
 		return Drained
-	case errors.As(err, new(*budget.ExhaustedError)): // also if the budget's time is used up, which ends ctx
+	case errors.As(err, new(*budget.ExhaustedError)): // includes a budget whose time is used up, which ends ctx
 		return Failed
 	case ctx.Err() != nil:
 		return Canceled
@@ -411,8 +416,8 @@ func stateOf(ctx context.Context, err error) State {
 	return Failed
 }
 
-// retries returns the paths of the recorded failures that made a run fail and are retried when it is resumed. A failure is not
-// retried if a later attempt at the same leaf has a result, because that work would be repeated.
+// retries returns the paths of the steps whose recorded failures made a run fail, and which are retried when the run is resumed. It
+// omits a failure if a later attempt at the same leaf has a result, because retrying would repeat the later attempt's work.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {
@@ -443,7 +448,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	}
 	var out []string
 	for _, t := range targets {
-		all := t.Kind == kind.LanesFailed // whether all failures within t are retried
+		all := t.Kind == kind.LanesFailed // all failures within t are retried
 		for _, path := range failed {
 			if path == t.Path || address.Within(t.Path, path) {
 				all = true
@@ -459,7 +464,8 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	return out, nil
 }
 
-// buildRevision returns the revision in the program's build information, followed by "+" if there were uncommitted changes.
+// buildRevision returns the revision in the program's build information, followed by "+" if there were uncommitted changes. It
+// returns "" if the revision is not known.
 func buildRevision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

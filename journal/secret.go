@@ -14,8 +14,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Secret marks a value as secret: from now on, the run to which ctx belongs must not record it. See the package comment. It has no
-// effect in a run whose recorder comes from neither [Keep] nor [Redact]. A value shorter than 8 bytes is an error.
+// Secret marks a value as secret, so that the run to which ctx belongs does not record it from now on. See the package comment.
+// Secret has no effect in a run whose recorder comes from neither [Keep] nor [Redact]. In other runs, it returns an error if the
+// value is shorter than 8 bytes.
 func Secret(ctx context.Context, value string) error {
 	s := redact.From(ctx)
 	if s == nil {
@@ -24,11 +25,11 @@ func Secret(ctx context.Context, value string) error {
 	return s.Add(value)
 }
 
-// Redact returns a recorder for a run that is not kept in a journal. Like [Keep]'s recorder, it removes secrets from the results
-// of steps, and from failures, questions and events.
+// Redact returns a recorder for runs that are not kept in a journal. The arguments are values that must not leave the run. Like
+// [Keep]'s recorder, it removes secrets from the results of steps, and from failures, questions and events.
 func Redact(secrets ...string) stone.RunRecorder { return &redactor{values: secrets} }
 
-// A redactor is a recorder that only removes secrets and records nothing.
+// A redactor is a recorder that removes secrets but records nothing.
 type redactor struct {
 	values  []string
 	secrets *redact.Set // secrets of the run
@@ -65,7 +66,7 @@ func (r *redactor) Do(ctx context.Context, _ step.Key, work func(context.Context
 // Clean removes secrets from the text of failures that the run itself creates; see step.Recorder.
 func (r *redactor) Clean(text string) string { return r.secrets.Clean(text) }
 
-// discreet wraps a frontend and removes secrets from the questions passed to it.
+// discreet is a frontend that removes secrets from questions before it passes them to another frontend.
 type discreet struct {
 	ask.Frontend
 	secrets *redact.Set
@@ -76,7 +77,7 @@ func (d discreet) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	return d.Frontend.Ask(ctx, clean(d.secrets, q))
 }
 
-// clean returns a copy of a question without secrets.
+// clean returns a copy of q without secrets.
 func clean(s *redact.Set, q ask.Question) ask.Question {
 	q.Text, q.Problem = s.Clean(q.Text), s.Clean(q.Problem)
 	if q.Call == nil || s.Empty() {
@@ -93,7 +94,7 @@ func clean(s *redact.Set, q ask.Question) ask.Question {
 	return q
 }
 
-// secretsOf returns the run's set of secrets with values added. The set is taken from ctx, or created if ctx has none.
+// secretsOf returns the run's set of secrets, to which it adds values. It takes the set from ctx, or creates a set if ctx has none.
 func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	s := redact.From(ctx)
 	if s == nil {
@@ -107,7 +108,7 @@ func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	return s, nil
 }
 
-// cleanRecord removes secrets from a record, and reports whether there were any.
+// cleanRecord removes secrets from rec, and reports whether it found any.
 func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	if s.Empty() {
 		return false, nil
@@ -132,7 +133,7 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	return true, reseal(rec, content)
 }
 
-// reseal replaces the content of a record, and updates its node and sum accordingly.
+// reseal replaces the content of rec, and updates the node and the sum of rec accordingly.
 func reseal(rec *step.Record, content []byte) error {
 	if rec.Failure == nil {
 		spec := dag.Spec{Type: "value", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
@@ -151,7 +152,7 @@ func reseal(rec *step.Record, content []byte) error {
 	return nil
 }
 
-// refuse returns an error if the input or the source contains a secret, because both are recorded unchanged.
+// refuse returns an error if the input d or the source contains a secret, because both are recorded unchanged.
 func refuse(s *redact.Set, d dag.DAG, source []byte) error {
 	if s.Empty() {
 		return nil

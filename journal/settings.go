@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits in bytes on the settings recorded with a run.
+// Maximum sizes in bytes of the settings recorded with a run.
 const (
 	maxSettings    = 16 << 10  // for a part
 	maxAllSettings = 256 << 10 // for a whole pipeline
 )
 
-// settingsOf returns the settings of a part, or nil if they are not JSON or too long.
+// settingsOf returns the settings of a part as JSON, or nil if they are not a JSON object or are too long.
 func settingsOf(print []byte) json.RawMessage {
 	if len(print) > maxSettings || !bytes.HasPrefix(print, []byte("{")) || !json.Valid(print) {
 		return nil
@@ -26,7 +26,8 @@ func settingsOf(print []byte) json.RawMessage {
 	return print
 }
 
-// changedSettings lists the differences between the old and the new settings of a part. It returns nil if either is unknown.
+// changedSettings returns descriptions of the differences between the old and the new settings of a part, or nil if either are
+// unknown.
 func changedSettings(was, is json.RawMessage) []string {
 	var a, b any
 	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {
@@ -35,7 +36,7 @@ func changedSettings(was, is json.RawMessage) []string {
 	return changedValue("", a, b)
 }
 
-// changedValue lists the differences between two values. The values are at the place at within the settings.
+// changedValue returns descriptions of the differences between two values, which are at the place at within the settings.
 func changedValue(at string, a, b any) (out []string) {
 	if reflect.DeepEqual(a, b) {
 		return nil
@@ -57,7 +58,7 @@ func changedValue(at string, a, b any) (out []string) {
 	return []string{at + from + " → " + to}
 }
 
-// fieldsOf returns the fields of an object, or the elements of a list by name if each element has a name.
+// fieldsOf returns the fields of an object, or the elements of a list by their names if every element has a name.
 func fieldsOf(v any) (map[string]any, bool) {
 	list, ok := v.([]any)
 	if !ok {
@@ -76,8 +77,8 @@ func fieldsOf(v any) (map[string]any, bool) {
 	return fields, true
 }
 
-// placeIn returns the place of the field or element called name within the place at, in readable form. An agent's "use" field
-// lists its tools.
+// placeIn returns, in readable form, the place of the field or element called name within the place at. The field "use" of an agent
+// contains its tools.
 func placeIn(at, name string) string {
 	switch {
 	case at == "" && name == "use":
@@ -92,7 +93,7 @@ func placeIn(at, name string) string {
 	return at + "." + name
 }
 
-// apart formats two values, shortened to the parts around their first difference.
+// apart returns two values as text, each shortened to the part around their first difference.
 func apart(a, b any) (from, to string) {
 	from, to = quoted(a), quoted(b)
 	const most, before = 80, 20

@@ -16,8 +16,8 @@ import (
 
 // A Part describes an ashlar of a pipeline by its external properties.
 type Part struct {
-	Path     string   `json:"path"` // names from the root down, separated by slashes; equal names with the same parent are marked #2, #3, …
-	Form     string   `json:"form"` // kind of ashlar; "guard" is a decision in glue on whether the next part runs
+	Path     string   `json:"path"` // names from the root down, joined by slashes; equal names with the same parent get #2, #3, …
+	Form     string   `json:"form"` // form of the ashlar; "guard" is a decision in glue on whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // node type that the part produces
 	Schema   string   `json:"schema,omitempty"` // digest of the type's schema
@@ -27,24 +27,24 @@ type Part struct {
 	Detail   string   `json:"detail,omitempty"`   // digest of the part's configuration, such as model, tools and checks
 	// Settings is the JSON whose digest is Detail. It is empty if it would be too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the whole
+	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if over 4 KiB long, its beginning and a digest
 	Print    dag.ID          `json:"print"`            // fingerprint of the part, including all parts below it
 }
 
-// Read is a query with which a part reads nodes.
+// Read describes a query with which a part reads nodes.
 type Read struct {
 	Query   string `json:"query"`          // written as in programs
-	Type    string `json:"type,omitempty"` // node type that is read; empty for any type
+	Type    string `json:"type,omitempty"` // node type that the query reads; empty for any type
 	Nearest bool   `json:"nearest,omitempty"`
 }
 
 const guardForm = "guard"
 
-// maxParts is the maximum number of parts of a pipeline to record. Parts are recorded to explain changes.
+// maxParts is the maximum number of parts of a pipeline that are recorded. They are needed only to explain changes.
 const maxParts = 10_000
 
-// Shape lists the parts of a pipeline, parents first. It returns nil for a pipeline with more than 10,000 parts. A reduce and the
-// ashlar that it wraps are one part, as in a run's paths.
+// Shape returns the parts of a pipeline, parents first, or nil if the pipeline has more than 10,000 parts. A reduce and the ashlar
+// that it wraps form one part, as in the paths of a run.
 func Shape(p stone.Ashlar) []Part {
 	var parts []Part
 	left := maxAllSettings
@@ -96,7 +96,7 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// shortened limits the length of a prompt that is recorded with a run.
+// shortened returns the form in which a prompt is recorded with a run. If the prompt is long, this is its beginning and a digest.
 func shortened(prompt string) string {
 	const most = 4 << 10
 	if len(prompt) <= most {
@@ -114,7 +114,7 @@ func index(parts []Part) map[string]Part {
 	return m
 }
 
-// differences lists the differences between two parts, except for their names.
+// differences returns descriptions of the differences between two parts, except for their names.
 func differences(a, b Part) []string {
 	var out []string
 	say := func(what, was, is string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// spending returns a context in which the run's steps are charged to the account of ctx. If the run is resumed, its earlier cost
-// is charged first, and recorded steps are not charged again. The caller must call leave at the end of the run.
+// spending returns a context in which the run's steps are charged to the account in ctx. If the run is resumed, spending first
+// charges its cost so far; recorded steps are then not charged again. The caller must call leave at the end of the run.
 func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(over bool), err error) {
 	ctx = budget.WithOutputs(ctx)
 	account := budget.From(ctx)
@@ -50,7 +50,7 @@ type spent struct {
 	budget.Usage
 }
 
-// under returns a function that sums up the usage of the steps below a path.
+// under returns a function that returns the total usage of the steps below a path.
 func under(steps []spent) func(path string) budget.Usage {
 	slices.SortFunc(steps, func(a, b spent) int { return strings.Compare(a.path, b.path) })
 	return func(path string) (sum budget.Usage) {
@@ -66,29 +66,30 @@ func under(steps []spent) func(path string) budget.Usage {
 	}
 }
 
-// Has reports whether another process has recorded the result of a costly step of this run; see step.Recorder. The result may
-// belong to another attempt at the leaf. If it cannot be used, the step reserves its cost when it starts.
+// Has implements an optional method of step.Recorder: it reports whether another process has recorded the result of a costly step
+// of this run. The result may belong to a different attempt at the leaf. If it cannot be used, the step reserves its cost when it
+// starts.
 func (r *recorder) Has(key step.Key) bool {
 	place, _ := address.Attempts(key.Path)
 	_, ok := r.paid.Load(bodyOf(place, key.Name))
 	return ok
 }
 
-// A body identifies a step: the path of the body, and the name of the step.
+// A body identifies a step by the path of its body and its name.
 type body struct{ path, step string }
 
 func bodyOf(path, name string) body {
 	return body{path[:max(strings.LastIndexByte(path, '/'), 0)], name}
 }
 
-// Spent returns the cost of a step: the usage of its attempts plus the declared cost of each attempt that has no result.
+// Spent returns the cost of a step: the usage of its attempts, plus the declared cost of each attempt without a result.
 func (s Step) Spent() budget.Amount {
 	spent := s.Total().Amount()
 	spent.Roundtrips = s.Declared.Times(s.Attempts).Roundtrips
 	return spent
 }
 
-// Total returns the cost of a step without its round trips.
+// Total returns the cost of the step, without its round trips.
 func (s Step) Total() budget.Total { return budget.Total{Usage: s.Usage, Possible: s.Possible} }
 
 // Total returns the number of steps with a result, and the cost of all steps.

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Compression detects text that continues without adding anything new. It trips if the last Window bytes deflate to less than
-// Threshold times their size in History consecutive checks. The zero value uses the defaults. The fields must not change after
+// Compression detects text that continues without adding anything new. It trips if, in History consecutive checks, the last Window
+// bytes were compressed to less than Threshold times their size. The zero value uses the defaults. The fields must not change after
 // the first byte. Compression is not safe for concurrent use.
 //
 // Answers shorter than the window are not checked.
 type Compression struct {
-	Window    int     // the number of bytes that are checked; default 1024
-	Threshold float64 // the ratio of the deflated size to the plain size; default 0.18
-	History   int     // how many consecutive checks must be below Threshold; default 3
+	Window    int     // number of bytes to compress, the newest ones; default 1024
+	Threshold float64 // ratio of compressed size to original size below which a check fails; default 0.18
+	History   int     // number of consecutive checks below Threshold that trip the detector; default 3
 
 	ring   []byte
 	seen   int64
-	ratios []float64 // the last ratios, newest first
+	ratios []float64 // ratios of the last checks, at most History, newest first
 	hit    *RepetitionHit
 }
 
@@ -39,7 +39,7 @@ func (c *Compression) init() {
 // Add adds one byte.
 func (c *Compression) Add(b byte) { c.Write([]byte{b}) }
 
-// Write adds bytes. It only copies them, and never fails.
+// Write adds p to the text, without checking it. The error is always nil.
 func (c *Compression) Write(p []byte) (int, error) {
 	if c.ring == nil {
 		c.init()
@@ -57,7 +57,8 @@ func (c *Compression) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Check deflates the window and compares the sizes. A Watcher calls it at every tick.
+// Check compresses the last Window bytes, and trips if the ratios of the last History checks are all below Threshold. A Watcher
+// calls it at every tick.
 func (c *Compression) Check() {
 	if c.hit != nil || c.ring == nil || c.seen < int64(c.Window) {
 		return
@@ -72,10 +73,10 @@ func (c *Compression) Check() {
 	}
 }
 
-// Tripped returns the hit, or nil.
+// Tripped returns the repetition that tripped the detector, or nil if it has not tripped.
 func (c *Compression) Tripped() *RepetitionHit { return c.hit }
 
-// deflated returns the size of the window after deflating it, starting with the oldest byte.
+// deflated returns the compressed size of the last Window bytes.
 func (c *Compression) deflated() int {
 	var size counter
 	w := deflaters.Get().(*flate.Writer)

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// An Embedder turns texts into vectors. Related texts have nearby vectors.
+// An Embedder converts texts to vectors, such that related texts have nearby vectors.
 //
 // Embed returns one vector for each text, in order. All vectors have the same length. An error contains the cost of the request,
 // if any; see budget.CostOf. An Embedder must be safe for concurrent use. Info identifies the vectors: vectors of different
@@ -26,7 +26,7 @@ type Embedder interface {
 // at least 100 short texts.
 type EmbedRequest struct {
 	Texts []string // none may be blank
-	// Query marks the texts as questions rather than documents. Some models embed questions and documents differently.
+	// Query means that the texts are search queries rather than documents. Some models embed queries and documents differently.
 	Query bool
 }
 
@@ -39,7 +39,7 @@ type Embedding struct {
 	RequestID string
 }
 
-// Check returns an error for a request without texts or with a blank text, because providers reject such requests.
+// Check returns an error if the request has no texts or a blank text, because providers reject these.
 func (r *EmbedRequest) Check() error {
 	if len(r.Texts) == 0 {
 		return errors.New("a request without texts: EmbedRequest.Texts needs at least one")
@@ -52,7 +52,7 @@ func (r *EmbedRequest) Check() error {
 	return nil
 }
 
-// AsRequest returns a request with the texts as messages, so that its tokens can be estimated.
+// AsRequest returns a Request that contains the texts as messages. It serves to estimate the number of tokens.
 func (r *EmbedRequest) AsRequest() *Request {
 	req := &Request{Messages: make([]Message, len(r.Texts))}
 	for i, text := range r.Texts {
@@ -61,7 +61,7 @@ func (r *EmbedRequest) AsRequest() *Request {
 	return req
 }
 
-// Check returns an error unless there is one vector of finite numbers for each of n texts, and all vectors have the same length.
+// Check returns an error unless the Embedding has exactly n vectors, of equal length and consisting of finite numbers.
 func (e *Embedding) Check(n int) error {
 	if len(e.Vectors) != n {
 		return fmt.Errorf("got %d vectors for %d texts", len(e.Vectors), n)
@@ -92,12 +92,12 @@ func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
 	return s
 }
 
-// specFor is like SpecOfEmbedder, but for one request, which costs half as much in a batch.
+// specFor is like SpecOfEmbedder, but halves the price if req will be sent in a batch.
 func specFor(ctx context.Context, e Informer, req *EmbedRequest) Spec {
 	return SpecOfEmbedder(transport.Embeds(ctx, e.Info().Endpoint, req.Query), e)
 }
 
-// QuoteEmbed estimates the cost of a request for vectors. Only the input costs anything; four bytes count as one token.
+// QuoteEmbed estimates the cost of an embedding request. Only input tokens cost anything. Four bytes of text count as one token.
 func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote {
 	in := req.AsRequest().inputTokens()
 	spec, amount := specFor(ctx, e, req), budget.Amount{Roundtrips: 1, Tokens: in}
@@ -108,7 +108,7 @@ func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote
 	return budget.Fixed(amount)
 }
 
-// NewEmbedMeter returns the meter for a request for vectors, which has no output.
+// NewEmbedMeter returns a Meter for an embedding request. Such a request has no output tokens.
 func NewEmbedMeter(ctx context.Context, e Informer, req *EmbedRequest) *Meter {
 	m := &Meter{ctx: ctx, req: req.AsRequest(), counts: budget.From(ctx) != nil}
 	if price := specFor(ctx, e, req).Price; price != nil {

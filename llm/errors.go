@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// RetriedError is the last error of a request that was made several times.
+// RetriedError reports a request that failed in several attempts. It wraps the error of the last attempt.
 type RetriedError struct {
-	Tried int // the number of attempts, including the first
+	Tried int // number of attempts, including the first
 	Err   error
 }
 
@@ -24,7 +24,7 @@ func (e *RetriedError) Error() string { return fmt.Sprintf("%v (tried %d times)"
 // Unwrap returns the last error.
 func (e *RetriedError) Unwrap() error { return e.Err }
 
-// Attempts returns the number of attempts, so that an outer retry policy does not multiply them.
+// Attempts returns the number of attempts. An outer retry policy counts them towards its own limit.
 func (e *RetriedError) Attempts() int { return e.Tried }
 
 // EmptyResponseError reports a reply without text, tool calls or refusal.
@@ -33,24 +33,24 @@ type EmptyResponseError struct {
 	RequestID  string
 }
 
-// Error returns a message with the stop reason.
+// Error returns a message that includes the stop reason.
 func (e *EmptyResponseError) Error() string {
 	return "llm: the model answered with neither text nor a tool call" +
 		paren("stop reason "+orNone(e.StopReason), e.RequestID)
 }
 
-// HTTPError is an answer with a status other than 2xx.
+// HTTPError reports a response with a status other than 2xx.
 type HTTPError struct {
 	Status     int
 	Body       string // at most 64 KB
 	RequestID  string
-	RetryAfter time.Duration // 0 if the server did not state one
-	// Final means that the same request would fail again: the server says X-Should-Retry: false, or says that the account's quota
-	// is exhausted.
+	RetryAfter time.Duration // delay that the server requested; 0 if it requested none
+	// Final means that the same request would fail again, because the response has the header X-Should-Retry: false or says that
+	// the account's quota is exhausted.
 	Final bool
 }
 
-// Error returns the status and the server's message on one line.
+// Error returns one line with the status and the server's message.
 func (e *HTTPError) Error() string {
 	s := fmt.Sprintf("llm: HTTP status %d", e.Status)
 	if text := errorText(e.Body); text != "" {
@@ -77,13 +77,13 @@ func (e *ConnectError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// TruncatedError reports an answer that ended before the protocol's end.
+// TruncatedError reports a stream that ended before the protocol's end marker.
 type TruncatedError struct {
 	RequestID string
 	Err       error // why the connection ended; nil if it was closed normally
 }
 
-// Error returns a message with the cause, if any.
+// Error returns a message that includes Err unless it is nil.
 func (e *TruncatedError) Error() string {
 	s := "llm: the stream was cut short before the answer's end"
 	if e.Err != nil {
@@ -95,26 +95,26 @@ func (e *TruncatedError) Error() string {
 // Unwrap returns the cause.
 func (e *TruncatedError) Unwrap() error { return e.Err }
 
-// ProviderError is an error that the provider sent inside an answer with status 200.
+// ProviderError reports an error that the provider sent inside a response with status 200.
 type ProviderError struct {
 	Message   string // the provider's own words
-	Type      string // the provider's own class, such as "overloaded_error"
+	Type      string // provider's name for the kind of error, such as "overloaded_error"
 	Code      string
 	RequestID string
 }
 
-// Error returns the provider's message on one line.
+// Error returns one line with the provider's message.
 func (e *ProviderError) Error() string {
 	return "llm: the provider reports: " + oneLine(e.Message) + paren(e.Type, e.Code, e.RequestID)
 }
 
-// ProtocolError is an answer that contradicts its protocol.
+// ProtocolError reports a response that violates the protocol.
 type ProtocolError struct {
 	Reason    string
 	RequestID string
 }
 
-// Error returns the reason on one line.
+// Error returns one line with the reason.
 func (e *ProtocolError) Error() string {
 	return "llm: the answer breaks the protocol: " + oneLine(e.Reason) + paren(e.RequestID)
 }
@@ -126,7 +126,7 @@ type TimeoutError struct {
 	RequestID string
 }
 
-// Error names the phase and its limit.
+// Error returns a message that names the phase and its limit.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
 }
@@ -134,12 +134,12 @@ func (e *TimeoutError) Error() string {
 // Timeout returns true, so that os.IsTimeout recognizes a TimeoutError.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// RepetitionHit describes a repetition found in a text.
+// RepetitionHit describes a repetition that a detector has found in text.
 type RepetitionHit struct {
-	Kind     string    `json:"kind"`             // "ngram" (verbatim) or "compression" (going nowhere)
-	Window   []byte    `json:"window,omitempty"` // for ngram: the bytes that were repeated
-	Ratios   []float64 `json:"ratios,omitempty"` // for compression: the last ratios, newest first
-	Position int64     `json:"position"`         // the number of bytes seen when it tripped
+	Kind     string    `json:"kind"`             // "ngram" (text repeated verbatim) or "compression" (nothing new)
+	Window   []byte    `json:"window,omitempty"` // for "ngram": the repeated bytes
+	Ratios   []float64 `json:"ratios,omitempty"` // for "compression": ratios of the last checks, newest first
+	Position int64     `json:"position"`         // number of bytes seen when the detector tripped
 }
 
 // String describes the repetition on one line.
@@ -155,7 +155,7 @@ func (h RepetitionHit) String() string {
 type RepetitionTrippedError struct {
 	Hit       RepetitionHit
 	Channel   string // "response" or "thinking"
-	Partial   string // the text received on that channel
+	Partial   string // text received on the channel
 	RequestID string
 }
 
@@ -166,7 +166,7 @@ func (e *RepetitionTrippedError) Error() string {
 
 // RepetitionExhaustedError reports a model that repeated itself in every attempt.
 type RepetitionExhaustedError struct {
-	Attempts  int // the number of retries allowed
+	Attempts  int // number of retries allowed
 	LastHit   *RepetitionHit
 	RequestID string
 }
@@ -180,7 +180,7 @@ func (e *RepetitionExhaustedError) Error() string {
 	return s + paren(e.RequestID)
 }
 
-// RequestID returns the provider's ID of the failed request, or "".
+// RequestID returns the provider's ID of the request that failed with err, or "" if err does not contain an ID.
 func RequestID(err error) string {
 	if e, ok := errors.AsType[identified](err); ok {
 		return e.requestID()
@@ -240,7 +240,7 @@ func Retryable(err error) bool {
 	return connect || cut
 }
 
-// RetryAfter returns how long to wait before the next request, as stated by the server, or 0.
+// RetryAfter returns the delay before the next request that err requires, or 0 if it requires none.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		return e.RetryAfter
@@ -251,7 +251,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// errorText returns the message in the body of an error.
+// errorText returns the message in the body of an error response, or the whole body if it contains no message, on one line.
 func errorText(body string) string {
 	var v struct {
 		Error   json.RawMessage `json:"error"`
@@ -273,7 +273,7 @@ func errorText(body string) string {
 	return oneLine(body)
 }
 
-// oneLine returns s with all white space folded, cut to 300 bytes.
+// oneLine returns s with each run of white space replaced by a single space, truncated to 300 bytes.
 func oneLine(s string) string {
 	const limit = 300
 	cut := len(s) > 4*limit
@@ -290,7 +290,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// paren joins the parts that are not empty, in parentheses. The last argument is a request ID.
+// paren returns the non-empty parts in parentheses, or "" if all are empty. The last part is a request ID.
 func paren(parts ...string) string {
 	last := len(parts) - 1
 	if parts[last] != "" {

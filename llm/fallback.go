@@ -76,7 +76,7 @@ func (f *fallback) Info() Info {
 	return InfoOf(f.models[0])
 }
 
-// request returns the request for the i-th model.
+// request returns the request for the i-th model: req itself for the first one, and req without Model for all others.
 func (f *fallback) request(i int, req *Request) *Request {
 	if i == 0 || req.Model == "" {
 		return req
@@ -86,7 +86,7 @@ func (f *fallback) request(i int, req *Request) *Request {
 	return &own
 }
 
-// quote returns a quote that covers the most expensive model, and whose least cost is the cheapest model's.
+// quote returns a quote that ranges from the least cost of the cheapest model to the greatest cost of the most expensive model.
 func (f *fallback) quote(ctx context.Context, req *Request) (q budget.Quote) {
 	for i, m := range f.models {
 		one := Quote(ctx, m, f.request(i, req))
@@ -130,8 +130,8 @@ func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, er
 	}
 }
 
-// attempt streams the answer of one model, with its cost at the model's own price. If the next model is called after an error,
-// the error is yielded as a Restart and returned.
+// attempt streams the answer of one model, with its cost at that model's own price. If the attempt fails with an error for which
+// again returns true, attempt yields a Restart with the error and returns the error.
 func attempt(ctx context.Context, m Model, req *Request, again func(error) bool, yield func(Delta, error) bool) (next error) {
 	meter := NewMeter(ctx, m, req)
 	for d, err := range m.Stream(ctx, req) {
@@ -156,7 +156,7 @@ func attempt(ctx context.Context, m Model, req *Request, again func(error) bool,
 	return nil
 }
 
-// measured returns the reply of an attempt with its cost.
+// measured returns the reply of an attempt, with the cost of the attempt added.
 func measured(d *Delta, m *Meter, err error) *Reply {
 	reply := Reply{}
 	if d.Reply != nil {
@@ -170,13 +170,13 @@ func measured(d *Delta, m *Meter, err error) *Reply {
 	return &reply
 }
 
-// unpaid reports whether an account refused to pay.
+// unpaid reports whether err means that an account refused to pay.
 func unpaid(err error) bool {
 	_, refused := errors.AsType[fault.Ender](err)
 	return refused
 }
 
-// fallen holds the errors of a Fallback's models, in order. The last error determines whether the request may be repeated.
+// fallen contains the errors of a Fallback's models, in order. The last error determines whether the request may be retried.
 type fallen []error
 
 func (f fallen) Error() string {

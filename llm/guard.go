@@ -23,7 +23,7 @@ type guard struct {
 	retries int
 }
 
-// Check checks the guarded model.
+// Check checks the configuration of the guarded model, if it is a Checker.
 func (g *guard) Check() error {
 	if c, ok := g.model.(Checker); ok {
 		return c.Check()
@@ -31,15 +31,15 @@ func (g *guard) Check() error {
 	return nil
 }
 
-// CheckParams checks the settings as the guarded model does.
+// CheckParams returns the guarded model's error for the settings, if any.
 func (g *guard) CheckParams(p Params) error { return CheckParams(g.model, p) }
 
-// CheckMedia checks the media as the guarded model does.
+// CheckMedia returns the guarded model's error for the media, if any.
 func (g *guard) CheckMedia(role Role, m *Media) error {
 	return CheckMedia(g.model, role, m)
 }
 
-// Info returns the Info of the guarded model.
+// Info returns the guarded model's Info, or the zero Info if it is not an Informer.
 func (g *guard) Info() Info {
 	if i, ok := g.model.(Informer); ok {
 		return i.Info()
@@ -47,12 +47,12 @@ func (g *guard) Info() Info {
 	return Info{}
 }
 
-// Most returns the bound for calling the guarded model with all retries.
+// Most returns the most that the first call of the guarded model and all retries may cost together.
 func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 	return Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
 }
 
-// Asks returns the maximum number of requests to the guarded model, or 0 if unknown.
+// Asks returns the maximum number of requests that the guarded model sends in all attempts together, or 0 if unknown.
 func (g *guard) Asks() int { return requests(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
@@ -99,7 +99,7 @@ func (a *guardedAttempt) reset() {
 	a.response, a.thinking = channel{name: "response"}, channel{name: "thinking"}
 }
 
-// hear passes a delta on, and reports whether the stream may continue.
+// hear passes a delta on to the consumer and the watchers, and reports whether the stream may continue.
 func (a *guardedAttempt) hear(d Delta, err error) bool {
 	if !a.yield(d, err) || err != nil {
 		return false
@@ -130,7 +130,7 @@ func (a *guardedAttempt) hear(d Delta, err error) bool {
 type channel struct {
 	name    string
 	watcher *Watcher // nil before the first text, because most answers have no thinking
-	text    []byte   // the text received so far, unless the watcher keeps it
+	text    []byte   // text received so far, unless the watcher's NGram keeps it
 	buf     []byte
 }
 
@@ -168,8 +168,7 @@ func (c *channel) tripped() *RepetitionTrippedError {
 	return &RepetitionTrippedError{Hit: *hit, Channel: c.name, Partial: string(partial)}
 }
 
-// explain returns the request with two more turns: the partial answer, and the reason why
-// it was stopped.
+// explain returns a copy of req with two more messages: the partial answer, and the reason why it was stopped.
 func explain(req *Request, tripped *RepetitionTrippedError) *Request {
 	again := *req
 	n := len(req.Messages)

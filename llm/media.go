@@ -12,23 +12,24 @@ import (
 	"strings"
 )
 
-// MaxMedia is the maximum size of a Media's data, in bytes.
+// MaxMedia is the maximum size of Media.Data in bytes.
 const MaxMedia = 20_000_000
 
-// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. If the protocol does not
-// support the media, the request is rejected with an error that names their type; see [CheckMedia].
+// Media is an image, a sound, a video or a document, given by its bytes or by a URL. [ReadMedia] reads a file. If the protocol does
+// not support the media, the request is rejected with an error that names their type; see [CheckMedia].
 type Media struct {
 	// Type is the media type, such as "image/png". For a picture at a URL, Type may be AnyImage.
 	Type string `json:"type"`
-	Data []byte `json:"data,omitempty"` // base64 in JSON; at most MaxMedia
+	Data []byte `json:"data,omitempty"` // at most MaxMedia bytes; base64 in JSON
 	URL  string `json:"url,omitempty"`
-	Name string `json:"name,omitempty"` // the file name of a document
+	Name string `json:"name,omitempty"` // file name of a document
 }
 
-// AnyImage is the Type of a picture at a URL if the format is unknown.
+// AnyImage is the Type of a picture at a URL whose format is unknown.
 const AnyImage = "image/*"
 
-// ReadMedia reads media from a file. The first bytes of the file, or else its name, determine the type.
+// ReadMedia reads media from a file. The type is determined by the first bytes of the file or, if they match no known format, by
+// its name.
 func ReadMedia(file string) (*Media, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -46,8 +47,8 @@ func ReadMedia(file string) (*Media, error) {
 	return m, nil
 }
 
-// MediaURL returns the media at a URL. A data URL is decoded. Any other URL is passed to the model's server with the type that
-// its extension indicates, or else with kind.
+// MediaURL returns media for a URL. It decodes a data URL. For any other URL, the media contain the URL itself, and their type
+// follows from its extension or, if that is not known, is kind.
 func MediaURL(url, kind, name string) (*Media, error) {
 	address, _, _ := strings.Cut(url, "?")
 	if known := mime.TypeByExtension(path.Ext(address)); kind != AnyImage && known != "" || strings.HasPrefix(known, "image/") {
@@ -73,7 +74,8 @@ func MediaURL(url, kind, name string) (*Media, error) {
 	return m, nil
 }
 
-// NewMedia returns the media with a file's name and content. The first bytes, or else the name, determine the type.
+// NewMedia returns media with the given file name and content. The type is determined by the first bytes of data or, if they match
+// no known format, by the name.
 func NewMedia(name string, data []byte) (*Media, error) {
 	m := &Media{Type: typeOf(name, data), Data: data, Name: name}
 	if m.Type == "" {
@@ -103,7 +105,7 @@ var signatures = []struct{ head, mediaType string }{
 	{"\x1a\x45\xdf\xa3", "video/webm"},
 }
 
-// extensions are the types of formats that their first bytes do not identify.
+// extensions maps file name extensions to media types, for formats that cannot be recognized by their first bytes.
 var extensions = map[string]string{
 	".mp3": "audio/mpeg", ".aac": "audio/aac", ".svg": "image/svg+xml",
 	".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html", ".json": "application/json",
@@ -118,7 +120,7 @@ func typeOf(name string, data []byte) string {
 	return extensions[strings.ToLower(filepath.Ext(name))]
 }
 
-// Kind returns the media type identified by the first bytes of the data, or "".
+// Kind returns the media type that the first bytes of Data indicate, or "" if they match no known format.
 func (m *Media) Kind() string { return typeOf("", m.Data) }
 
 func begins(data []byte, head string) bool {
@@ -130,7 +132,7 @@ func begins(data []byte, head string) bool {
 	return true
 }
 
-// Check returns an error for media without a type, without content, with both Data and URL, or beyond MaxMedia.
+// Check returns an error if the media have no valid type, have neither Data nor URL, have both, or exceed MaxMedia.
 func (m *Media) Check() error {
 	main, sub, _ := strings.Cut(m.Type, "/")
 	switch {
@@ -147,7 +149,7 @@ func (m *Media) Check() error {
 	return nil
 }
 
-// String describes the media without its content: "a.png, image/png, 34 KB".
+// String returns a short description of the media, such as "a.png, image/png, 34 KB".
 func (m *Media) String() string {
 	words := []string{m.Type, bytesText(len(m.Data))}
 	if m.Name != "" {
@@ -159,10 +161,10 @@ func (m *Media) String() string {
 	return strings.Join(words, ", ")
 }
 
-// stub returns the text that people see in place of media.
+// stub returns the text that is shown in place of the media, such as "[a.png, image/png, 34 KB]".
 func (m *Media) stub() string { return "[" + m.String() + "]" }
 
-// bytesText formats a number of bytes readably.
+// bytesText formats a number of bytes with a unit, such as "34 KB".
 func bytesText(n int) string {
 	switch {
 	case n < 1000:
@@ -173,8 +175,8 @@ func bytesText(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// tokens estimates how many tokens a model reads. Providers count the pixels of a picture, the seconds of a sound and the pages
-// of a document, none of which are known here.
+// tokens estimates the number of input tokens of the media. Providers count the pixels of a picture, the seconds of a sound and the
+// pages of a document, but these are not known here.
 func (m *Media) tokens() int {
 	kind, _, _ := strings.Cut(m.Type, "/")
 	switch n := len(m.Data); {
@@ -191,7 +193,7 @@ func (m *Media) tokens() int {
 	}
 }
 
-// CheckMedia returns an error if the model is known not to accept media in messages of a role.
+// CheckMedia returns an error if m is known not to accept the media in messages of the given role, or if the media are invalid.
 func CheckMedia(m Model, role Role, media *Media) error {
 	if c, ok := m.(interface {
 		CheckMedia(role Role, media *Media) error

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Role is the author of a message.
+// Role is the role of a message's author.
 type Role string
 
 // The roles of a conversation.
@@ -13,20 +13,19 @@ const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool" // the result of a tool call
+	RoleTool      Role = "tool" // result of a tool call
 )
 
-// Message is one turn of a conversation. It is plain data and survives a round
-// trip through JSON.
+// Message is one turn of a conversation. It can be encoded as JSON and decoded again without loss.
 type Message struct {
 	Role Role `json:"role"`
 	// Content contains the parts of the message, in order. It is empty for an assistant message that only calls tools.
 	Content []Part `json:"content,omitempty"`
 	// ToolCalls are the calls that an assistant message requests.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// CallID is the ID of the call whose result a tool message contains.
+	// CallID is set only in a tool message: it is the ID of the call whose result the message contains.
 	CallID string `json:"call_id,omitempty"`
-	// IsError marks a tool message that reports a failure.
+	// IsError means that the tool message reports a failure.
 	IsError bool `json:"is_error,omitempty"`
 	// Metadata contains data for individual providers, under keys that begin with the provider's name, such as
 	// "anthropic/cache_control".
@@ -36,7 +35,7 @@ type Message struct {
 // Part is a piece of a message's content. Exactly one field is set.
 type Part struct {
 	Text  string          `json:"text,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"` // structured content, any JSON value
+	Value json.RawMessage `json:"value,omitempty"` // structured content: any JSON value
 	Media *Media          `json:"media,omitempty"`
 }
 
@@ -46,7 +45,7 @@ type ToolCall struct {
 	Name string `json:"name"`
 	// Input contains the arguments, or {} if there are none. It is nil if the arguments were cut off.
 	Input json.RawMessage `json:"input"`
-	// InputText is the part of the arguments that was received, if they were cut off.
+	// InputText is the part of the arguments that was received. It is set only if they were cut off.
 	InputText string `json:"input_text,omitempty"`
 }
 
@@ -70,7 +69,7 @@ type Tool struct {
 	Provider map[string]json.RawMessage `json:"provider,omitempty"`
 }
 
-// User returns a user message, with media before the text.
+// User returns a user message that contains the media, followed by the text.
 func User(text string, media ...*Media) Message {
 	parts := make([]Part, 0, len(media)+1)
 	for _, m := range media {
@@ -84,12 +83,12 @@ func User(text string, media ...*Media) Message {
 	return Message{Role: RoleUser, Content: parts}
 }
 
-// Assistant returns an assistant message.
+// Assistant returns an assistant message with the given text.
 func Assistant(text string) Message {
 	return Message{Role: RoleAssistant, Content: []Part{{Text: text}}}
 }
 
-// ToolResult returns the message with the result of the tool call with this ID.
+// ToolResult returns a tool message with the result of the call whose ID is callID.
 func ToolResult(callID, text string) Message {
 	return Message{Role: RoleTool, CallID: callID, Content: []Part{{Text: text}}}
 }
@@ -108,7 +107,7 @@ func (m Message) Text() string {
 	return b.String()
 }
 
-// Media returns the media of the message, in order.
+// Media returns the media of the message, in order, or nil if it has none.
 func (m *Message) Media() (media []*Media) {
 	for _, p := range m.Content {
 		if p.Media != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// Model answers requests.
+// A Model answers requests with a language model.
 //
 // Stream sends the request when the returned sequence is ranged over, and yields the deltas in order, on the ranging goroutine.
 // The last pair is either a Done delta with the complete Reply and no error, or an error with a delta whose Reply contains
@@ -39,10 +39,10 @@ type Informer interface {
 
 // Info names a model for events and traces.
 type Info struct {
-	Provider string // the protocol: "openai", "anthropic", "gemini"
-	Model    string // the default model of requests
-	Endpoint string // the URL without user, query and fragment
-	// Mode is the origin of answers: Live, Mock or Replay. It is empty if unknown.
+	Provider string // name of the protocol: "openai", "anthropic" or "gemini"
+	Model    string // model for requests that do not name one
+	Endpoint string // URL of the server, without user, query and fragment
+	// Mode says where answers come from: Live, Mock or Replay. It is empty if unknown.
 	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
@@ -51,45 +51,46 @@ type Info struct {
 	Pays bool
 }
 
-// The modes of an answer.
+// Values of Info.Mode.
 const (
-	Live   = "live"   // the answer was produced for this request
-	Mock   = "mock"   // the answer was written in advance
-	Replay = "replay" // the answer was recorded earlier
+	Live   = "live"   // the model writes each answer when it is requested
+	Mock   = "mock"   // answers were written in advance
+	Replay = "replay" // answers were recorded earlier
 )
 
 // Request is a question to a model. Only Messages is required.
 type Request struct {
-	// Model overrides the name with which the Model was made.
+	// Model is the name of the model. Empty means the name in the Model's configuration.
 	Model string `json:"model,omitempty"`
-	// System is the instruction before the conversation.
+	// System contains the instructions that precede the conversation.
 	System   string    `json:"system,omitempty"`
 	Messages []Message `json:"messages"`
-	// MaxTokens limits the length of the answer. Zero means the Model's own limit.
+	// MaxTokens is the maximum length of the answer in tokens. Zero means the limit in the Model's configuration.
 	MaxTokens      int     `json:"max_tokens,omitempty"`
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
 	Params         Params  `json:"params,omitzero"`
-	// Cache announces that a later request will start like this one: with the same tools, system text and messages. For providers
-	// that cache only marked prompts, the prompt is marked; other providers cache automatically. Cache changes the cost of an
-	// answer but not the answer itself, so it is not part of the JSON.
+	// Cache announces that a later request will start with the same tools, system text and messages as this one. If the provider
+	// caches only marked prompts, the prompt is marked; other providers cache automatically. Cache changes the cost of an answer
+	// but not the answer itself, so it is not part of the JSON.
 	Cache bool `json:"-"`
 	// Conversation names the conversation that the request continues, if Cache is set: requests with the same name start with the
 	// same messages. A server that finds cached prompts by a key receives a hash of the name. Conversation is not part of the
 	// JSON.
 	Conversation string `json:"-"`
-	// Prefix contains the token count that an earlier reply reported for the start of this request, which improves estimates.
-	// Prefix is not part of the JSON.
+	// Prefix contains the number of tokens that an earlier reply reported for the start of this request. It makes estimates more
+	// accurate. Prefix is not part of the JSON.
 	Prefix *Prefix `json:"-"`
 }
 
-// Prefix describes the start of a request whose number of tokens is known: the system text, the tools and the first messages.
+// Prefix describes the start of a request: the system text, the tools and the first messages. Its number of tokens is known.
 type Prefix struct {
 	Messages, Tokens int
 }
 
-// Format requires a JSON answer that fits a schema. A provider enforces the part of the schema that it supports and may return
-// values in another form. schema.Schema.Restore converts such values, and Validate checks them. Agents and calls do both.
+// Format requires a JSON answer that matches a schema. A provider enforces the part of the schema that it supports, and may return
+// values in a different form. The method Restore of schema.Schema converts these values, and Validate checks them. Agents and calls
+// do both.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
@@ -98,8 +99,8 @@ type Format struct {
 // Reply is a model's complete answer.
 type Reply struct {
 	Text      string     `json:"text"`
-	Reasoning string     `json:"reasoning,omitempty"` // readable thinking, never part of Text
-	Refusal   string     `json:"refusal,omitempty"`   // a refusal that is separate from the text
+	Reasoning string     `json:"reasoning,omitempty"` // readable part of the model's thinking; never part of Text
+	Refusal   string     `json:"refusal,omitempty"`   // refusal that the provider sent separately from the text
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	Media     []*Media   `json:"media,omitempty"` // pictures and sounds in the answer
 	// StopReason is the provider's own stop reason, or "" if the provider did not send one.
@@ -110,23 +111,23 @@ type Reply struct {
 	Sources   []Source `json:"sources,omitempty"`
 	ID        string   `json:"id,omitempty"`
 	RequestID string   `json:"request_id,omitempty"` // from the response's headers
-	// Metadata is sent back to the provider in the next turn.
+	// Metadata contains data to send back to the provider in the next turn.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
-	// Spent is the usage of the attempt that ended with this reply, if the model itself measures it. Nil leaves this to the
-	// consumer's Meter.
+	// Spent is the usage of the attempt that ended with this reply. It is nil unless the model measures its usage itself; the
+	// consumer's Meter then computes the usage.
 	Spent *budget.Usage `json:"-"`
 }
 
-// Source is a source cited in an answer. Fields that the provider does not report are empty.
+// Source is a source cited in an answer. Fields are empty if the provider does not report them.
 type Source struct {
 	URL   string `json:"url,omitempty"`
 	Title string `json:"title,omitempty"`
-	File  string `json:"file,omitempty"`  // the ID of a file at the provider
-	Quote string `json:"quote,omitempty"` // the cited passage of the source
-	Claim string `json:"claim,omitempty"` // the passage of the answer that the source supports
+	File  string `json:"file,omitempty"`  // provider's ID of the cited file
+	Quote string `json:"quote,omitempty"` // cited passage of the source
+	Claim string `json:"claim,omitempty"` // passage of the answer that the source supports
 }
 
-// Message returns the reply as the turn that is appended to the conversation.
+// Message returns the assistant message to append to the conversation for this reply.
 func (r *Reply) Message() Message {
 	m := Message{Role: RoleAssistant, ToolCalls: r.ToolCalls, Metadata: r.Metadata}
 	if text := r.Text; text != "" {
@@ -140,8 +141,7 @@ func (r *Reply) Message() Message {
 	return m
 }
 
-// Deltas returns the deltas of a complete answer, without Start and Done. Models that do
-// not stream yield them.
+// Deltas returns the deltas of the reply's content, without Start and Done. A model that cannot stream yields them all at once.
 func (r *Reply) Deltas() []Delta {
 	var out []Delta
 	add := func(kind Kind, text string) {
@@ -179,30 +179,30 @@ func (r *Reply) Refused() bool {
 	return rules.EndingOf(r.StopReason) == rules.Refused || r.Refusal != "" && r.Text == ""
 }
 
-// Cut reports whether something other than the model, such as a token limit, ended the answer, so that its text is not complete.
-// Unknown stop reasons count as such an end. For filters, see Refused.
+// Cut reports whether the answer is incomplete because something other than the model ended it, such as a token limit. It also
+// returns true for unknown stop reasons. For filters, see Refused.
 func (r *Reply) Cut() bool { return rules.EndingOf(r.StopReason) == rules.Cut }
 
 // Usage contains the numbers of tokens that a provider reported. InputTokens and OutputTokens are nil if they were not reported.
-// InputTokens includes tokens read from or written to a cache, for every provider. OutputTokens includes the reasoning, unless
+// For every provider, InputTokens includes tokens read from a cache or written to it. OutputTokens includes the reasoning, unless
 // ReasoningApart is set.
 type Usage struct {
 	InputTokens       *int `json:"input_tokens"`
 	OutputTokens      *int `json:"output_tokens"`
-	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; included in InputTokens
-	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // written to a cache; included in InputTokens
-	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // kept for an hour, at another price; included in CacheWriteTokens
+	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // tokens read from a cache; included in InputTokens
+	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // tokens written to a cache; included in InputTokens
+	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // cached for an hour, at another price; part of CacheWriteTokens
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
-	Searches          int  `json:"searches,omitempty"` // the number of web searches by the provider
-	// ReasoningApart means that OutputTokens does not include the reasoning, which is billed too.
+	Searches          int  `json:"searches,omitempty"` // number of web searches by the provider
+	// ReasoningApart means that OutputTokens does not include ReasoningTokens, which are billed in addition.
 	ReasoningApart bool `json:"reasoning_apart,omitempty"`
-	// Vendor is the name of the provider's own field from which the numbers were taken, or "" for the standard field.
+	// Vendor is the name of the nonstandard field that contained the numbers, or "" if the standard field did.
 	Vendor string `json:"vendor,omitempty"`
 	// Raw is the provider's usage object, verbatim.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Add returns the sum of two usages. Raw and Vendor come from v if v has them.
+// Add returns the sum of u and v. Raw and Vendor are each taken from v if set there, and otherwise from u.
 func (u Usage) Add(v Usage) Usage {
 	u.InputTokens = addKnown(u.InputTokens, v.InputTokens)
 	u.OutputTokens = addKnown(u.OutputTokens, v.OutputTokens)
@@ -237,7 +237,7 @@ type Kind uint8
 
 // The kinds of deltas.
 const (
-	// Start means that the provider has started to answer. Reply contains the request ID.
+	// Start means that the provider has started to answer. Reply contains the provider's ID of the request.
 	Start Kind = iota + 1
 	// With Text, Reasoning and Refusal, Delta.Text is the next piece.
 	Text
@@ -247,35 +247,35 @@ const (
 	ToolCallStart
 	// With ToolInput, Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress is sent at regular intervals. It means that the request is still running, or is waiting for a Limiter for the
-	// reason in Text.
+	// Progress is sent at regular intervals while the request is running or, if Text is not empty, waiting for the reason in Text,
+	// such as a Limiter.
 	Progress
-	// Restart means that the attempt failed with Err and will be retried after Wait. The earlier deltas are void; Reply contains
-	// them, if known.
+	// Restart means that the attempt failed with Err and will be retried after Wait. All earlier deltas are void. Reply contains
+	// the partial answer that they formed, if known.
 	Restart
 	// Done is the last delta of a stream. Reply is the complete answer.
 	Done
 )
 
-// ProgressInterval is the time between two Progress deltas, unless the model's configuration sets another.
+// ProgressInterval is the default interval between two Progress deltas. A model's configuration can set a different one.
 const ProgressInterval = 5 * time.Second
 
-// Delta is a piece of a stream. Kind determines which fields are set.
+// Delta is one element of a stream. Kind determines which fields are set.
 type Delta struct {
 	Kind    Kind
 	Index   int
 	Text    string
 	Call    *ToolCall
-	Reply   *Reply // with Start, Restart and Done, and together with an error
+	Reply   *Reply // set with Start, Restart and Done, and together with an error
 	Err     error
 	Wait    time.Duration // with Restart
-	Elapsed time.Duration // with Progress: the time since the request started
+	Elapsed time.Duration // with Progress: time since the request started
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with stonetest.TestModel")
 
-// Collect sends the request and returns the complete answer. After an error, the reply contains everything that was received
-// before the error. The reply is never nil.
+// Collect sends the request and returns the complete reply. If the request fails, Collect returns the error and a reply that
+// contains everything received before the error. The reply is never nil.
 func Collect(ctx context.Context, m Model, req *Request) (*Reply, error) {
 	reply := &Reply{}
 	for d, err := range m.Stream(ctx, req) {

@@ -8,13 +8,13 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Most returns the most that a request to m may cost. It assumes a prompt that fills the model's window and the longest answer
-// that MaxTokens, the model's limit or the window permits. Messages are not read. The bound is open for a model without a price
-// or a window in the table of ctx.
+// Most returns an upper bound of the cost of a request to m. It does not read the messages. Instead it assumes a prompt that fills
+// the model's window, and the longest answer that MaxTokens, the model's limit and the window permit. There is no bound for a model
+// without a known price or window.
 //
-// The bound covers one call of the model, but not requests that the client repeats because an answer broke off. A model that
-// calls several models, or one model several times, provides its own bound with a method Most, which has the same parameters
-// except m.
+// The bound covers one call of the model. It does not cover requests that the client repeats because an answer broke off. A model
+// that calls several models, or calls one model several times, has a method Most that returns its own bound. The method has the
+// parameters ctx and req.
 func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	switch own := m.(type) {
 	case nil:
@@ -32,7 +32,7 @@ func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	return mostOf(ctx, m, m, req)
 }
 
-// Most returns the bound of the wrapped model at the price of p.
+// Most returns the bound of the wrapped model, at p's price unless the wrapped model pays for its answers itself.
 func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	if InfoOf(p.model).Pays {
 		return Most(ctx, p.model, req)
@@ -40,7 +40,7 @@ func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	return mostOf(ctx, p, p.model, req)
 }
 
-// mostOf is like Most, but for a model that is called as inner and described by m.
+// mostOf returns the bound of inner, with the name and the price of m, which is inner itself or wraps it.
 func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if InfoOf(m).Pays {
 		return budget.Unbounded(Name(m, req) + " pays for itself and declares no bound")
@@ -64,8 +64,8 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }
 
-// requests returns the maximum number of requests that a model sends to answer one request, not counting repetitions because an
-// answer broke off. It returns 0 for a model that calls other models.
+// requests returns the maximum number of requests that m sends to answer one request, without repetitions because an answer broke
+// off. It returns 0 if the number is unknown, as for a Fallback.
 func requests(m Model) int {
 	switch own := m.(type) {
 	case *fallback:
@@ -78,7 +78,8 @@ func requests(m Model) int {
 	return 1
 }
 
-// limit returns the maximum length of an answer to a request with this limit, in tokens, or 0 if unknown.
+// limit returns the smallest known limit on the length of an answer, in tokens: longest, the model's limit or its window. It
+// returns 0 if none is known.
 func (s Spec) limit(longest int) int {
 	for _, most := range []int{s.Output, s.Window} {
 		if most > 0 && (longest == 0 || most < longest) {
@@ -88,7 +89,8 @@ func (s Spec) limit(longest int) int {
 	return longest
 }
 
-// dearest returns the cost of a full window and the longest answer, at the highest price with or without a cache.
+// dearest returns the cost in USD of a full window, at the highest of the input prices (with or without a cache), and of the
+// longest answer.
 func (s Spec) dearest(req *Request, longest int) float64 {
 	p := s.Price
 	in := max(p.In, p.CacheRead, p.CacheWrite)

@@ -12,25 +12,25 @@ import (
 // NGram is exact for a text of any length, because it keeps the text and an index of about the same size. It is not safe for
 // concurrent use.
 type NGram struct {
-	N         int // the window size in bytes; default 100
-	Threshold int // the number of occurrences at which it trips; default 4
+	N         int // size of a window in bytes; default 100
+	Threshold int // number of occurrences of one window that trip the detector; default 4
 
 	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its own size. It is therefore enough
 	// to index these blocks, which by default start at two of every hundred positions. If the text repeats an earlier block, the
-	// place becomes pending and is checked again once N bytes may agree. If they do, the place is a match and is followed byte by
-	// byte. Boilerplate leads to many pending places but no matches.
+	// position becomes pending: it is checked again as soon as N bytes can agree. If they do agree, the position becomes a match
+	// and is followed byte by byte. Boilerplate leads to many pending positions but no matches.
 	block   int
-	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
-	hash    uint64 // the hash of the last block bytes
+	outMul  uint64 // hashMul^block; needed to remove the oldest byte from the hash
+	hash    uint64 // hash of the last block bytes
 	text    []byte // all bytes so far
 	heads   []head // indexed by the top bits of a tag
 	shift   uint   // 32 - log2(len(heads))
 	blocks  []indexed
-	matches []int // the distances to the earlier windows that equal the current window
+	matches []int // distances to the earlier windows that equal the current window
 	pending []place
-	free    uint32   // 1 + the first unused place, or 0
-	due     []uint32 // by position modulo N: 1 + the first place to check at that position, or 0
-	waiting int      // the number of places in use
+	free    uint32   // 1 + the index of the first unused place in pending; 0 if there is none
+	due     []uint32 // by position modulo N: 1 + the index of the first place to check there; 0 if there is none
+	waiting int      // number of places in use
 	hit     *RepetitionHit
 }
 
@@ -66,10 +66,10 @@ func (c *NGram) init() {
 	c.heads = make([]head, 1<<6)
 }
 
-// Add adds one byte. After a trip, it does nothing.
+// Add adds one byte to the text. After the detector has tripped, Add does nothing.
 func (c *NGram) Add(b byte) { c.Write([]byte{b}) }
 
-// Write adds bytes. After a trip, it does nothing. It never fails.
+// Write adds p to the text. After the detector has tripped, Write does nothing. The error is always nil.
 func (c *NGram) Write(p []byte) (int, error) {
 	if c.hit != nil {
 		return len(p), nil
@@ -82,7 +82,7 @@ func (c *NGram) Write(p []byte) (int, error) {
 	text, block, outMul := c.text, c.block, c.outMul
 	heads, shift := c.heads, c.shift
 	hash, busy := c.hash, c.busy()
-	nextBlock := pos + block - 1 - pos%block // where the next block ends
+	nextBlock := pos + block - 1 - pos%block // position of the last byte of the next block
 	for ; pos < len(text); pos++ {
 		in := uint64(text[pos])
 		if pos >= block {
@@ -106,19 +106,20 @@ func (c *NGram) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Tripped returns the hit, or nil.
+// Tripped returns the repetition that tripped the detector, or nil if it has not tripped.
 func (c *NGram) Tripped() *RepetitionHit { return c.hit }
 
 // Text returns the text so far, at most up to the end of the Write that tripped. It must
 // not be modified.
 func (c *NGram) Text() []byte { return c.text }
 
-// busy reports whether every byte must be checked.
+// busy reports whether every byte must be checked, not only the last byte of each block.
 func (c *NGram) busy() bool {
 	return len(c.matches)+c.waiting > 0 || c.Threshold == 1
 }
 
-// look extends the matches and places to the byte at pos, adds the ones that start there, and reports whether the detector trips.
+// look updates the matches and the pending places for the byte at pos, adds new ones for blocks with the given tag, and reports
+// whether the detector trips.
 func (c *NGram) look(pos int, tag uint32) bool {
 	text := c.text
 	c.matches = slices.DeleteFunc(c.matches, func(back int) bool { return text[pos] != text[pos-back] })
@@ -137,7 +138,7 @@ func (c *NGram) look(pos int, tag uint32) bool {
 	return true
 }
 
-// settle turns the places that are due at pos into matches if their bytes agreed.
+// settle removes the pending places that are due at pos. A place whose bytes agree becomes a match.
 func (c *NGram) settle(pos int) {
 	if c.waiting == 0 {
 		return
@@ -155,8 +156,8 @@ func (c *NGram) settle(pos int) {
 	*slot = 0
 }
 
-// note records that the text at pos repeats an earlier block that ends at end, unless the repetition is part of a match or only
-// the hashes agree.
+// note records that the text up to pos repeats an earlier block that ends at end. It does nothing if the repetition is part of a
+// match, or if only the hashes agree.
 func (c *NGram) note(pos, end int) {
 	back := pos - end
 	if slices.Contains(c.matches, back) {
@@ -188,7 +189,7 @@ func (c *NGram) note(pos, end int) {
 	}
 }
 
-// index adds the block that ends with the last byte.
+// index adds the block that ends with the last byte to the index. The argument is the tag of its hash.
 func (c *NGram) index(tag uint32) {
 	c.blocks = append(c.blocks, indexed{tag, 0})
 	if 2*len(c.blocks) > len(c.heads) {

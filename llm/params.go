@@ -6,13 +6,13 @@ import (
 	"iter"
 )
 
-// Params are settings of a request that most providers support. Unset fields leave the provider's default in place. If the
-// provider does not support a setting, the request is rejected with an error that names the setting. Vendor-specific settings
-// belong in Extra of the vendor's Config.
+// Params are settings of a request that most providers support. If a field is not set, the provider's default applies. If the
+// provider does not support a setting, the request fails with an error that names the setting. Vendor-specific settings belong in
+// Extra of the vendor's Config.
 type Params struct {
 	Temperature *float64 `json:"temperature,omitempty"` // at least 0
 	TopP        *float64 `json:"top_p,omitempty"`       // in (0, 1]
-	// Stop ends the answer before any of these texts.
+	// Stop contains the texts before which the answer ends.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
 	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent, a forced choice applies
@@ -29,7 +29,7 @@ type Params struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// All ranges over the settings that are set, by JSON name.
+// All yields the JSON name and the value of each setting that is set.
 func (p *Params) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		_ = (p.Temperature == nil || yield("temperature", *p.Temperature)) &&
@@ -45,7 +45,7 @@ func (p *Params) All() iter.Seq2[string, any] {
 	}
 }
 
-// Or returns p, with unset settings taken from q.
+// Or returns p, with each unset setting replaced by the value in q.
 func (p Params) Or(q Params) Params {
 	p.Temperature, p.TopP, p.Seed = cmp.Or(p.Temperature, q.Temperature), cmp.Or(p.TopP, q.TopP), cmp.Or(p.Seed, q.Seed)
 	p.ToolChoice, p.ParallelTools = cmp.Or(p.ToolChoice, q.ToolChoice), cmp.Or(p.ParallelTools, q.ParallelTools)
@@ -59,7 +59,7 @@ func (p Params) Or(q Params) Params {
 	return p
 }
 
-// Check returns an error if a setting is out of its range.
+// Check returns an error if the temperature or top_p is out of range.
 func (p *Params) Check() error {
 	if t := p.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 		return fmt.Errorf("temperature is %v: want 0 to 2", *t)
@@ -70,7 +70,7 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// CheckParams returns an error for settings that the model is known not to support.
+// CheckParams returns an error if m is known not to support a setting in p, or if p.Check returns one.
 func CheckParams(m Model, p Params) error {
 	if c, ok := m.(interface{ CheckParams(p Params) error }); ok {
 		return c.CheckParams(p)

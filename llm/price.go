@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Priced returns m with a price, which budgets in USD require. The zero Price means that the model costs nothing. For a
-// [Fallback], the price applies to each of its models.
+// Priced returns a Model that is m with the price p. Budgets in USD require a price. The zero Price means that the model costs
+// nothing. If m is a [Fallback], the price applies to each of its models.
 func Priced(m Model, p budget.Price) Model {
 	f, several := m.(*fallback)
 	if !several {
@@ -42,10 +42,10 @@ func (p *priced) Check() error {
 	return nil
 }
 
-// CheckParams checks the settings as the model does.
+// CheckParams returns the model's error for the settings, if any.
 func (p *priced) CheckParams(params Params) error { return CheckParams(p.model, params) }
 
-// CheckMedia checks the media as the model does.
+// CheckMedia returns the model's error for the media, if any.
 func (p *priced) CheckMedia(role Role, m *Media) error { return CheckMedia(p.model, role, m) }
 
 // Info implements Informer.
@@ -55,7 +55,7 @@ func (p *priced) Info() Info {
 	return info
 }
 
-// InfoOf returns the Info of a model that is an Informer, or the zero Info.
+// InfoOf returns the Info of m, or the zero Info if m is not an Informer.
 func InfoOf(m Model) (info Info) {
 	if i, ok := m.(Informer); ok {
 		info = i.Info()
@@ -67,14 +67,14 @@ func deref(p *budget.Price) budget.Price { return *cmp.Or(p, &budget.Price{}) }
 
 const (
 	bytesPerToken = 4
-	// answerTokens is the assumed maximum length of an answer without a limit, and mediaTokens is the assumed maximum for a
+	// answerTokens is the assumed maximum number of tokens of an answer without a limit, and mediaTokens the assumed maximum of a
 	// picture.
 	answerTokens = 4096
 	mediaTokens  = 4096
 )
 
-// Tokens estimates the number of tokens of the request's input and of the longest answer. The input consists of the tokens of the
-// Prefix, plus one token for every four bytes that follow it.
+// Tokens estimates the number of tokens of the request's input and of its longest answer. The estimate for the input is the number
+// of tokens of the Prefix, plus one token for every four bytes that follow it.
 func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
 
 func (r *Request) inputTokens() int {
@@ -97,13 +97,13 @@ func (r *Request) inputTokens() int {
 	return n/bytesPerToken + 1 + known
 }
 
-// Tokens estimates how many tokens a model reads for the message.
+// Tokens estimates the number of input tokens of the message.
 func (m *Message) Tokens() int {
 	text, media := m.size()
 	return (text+bytesPerToken-1)/bytesPerToken + media
 }
 
-// size returns a message's text bytes and media tokens.
+// size returns the message's number of text bytes, and the estimated number of tokens of its media.
 func (m *Message) size() (text, media int) {
 	for i := range m.Content {
 		p := &m.Content[i]
@@ -127,7 +127,7 @@ func (m *Message) size() (text, media int) {
 	return text, media
 }
 
-// outputTokens estimates how many tokens of an answer were received.
+// outputTokens estimates the number of tokens of the answer received so far.
 func (r *Reply) outputTokens() int {
 	n := len(r.Text) + len(r.Reasoning) + len(r.Refusal)
 	for _, c := range r.ToolCalls {
@@ -136,8 +136,8 @@ func (r *Reply) outputTokens() int {
 	return (n + bytesPerToken - 1) / bytesPerToken
 }
 
-// Quote estimates the cost of a request: at least the input, and at most the input and the longest answer. The request counts as
-// one round trip. A model that itself pays for its answers costs nothing.
+// Quote estimates the cost of a request. The least cost is the cost of the input, and the most adds the longest answer. The request
+// counts as one round trip. For a model that pays for its answers itself, Quote returns the zero Quote.
 func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	if f, several := m.(*fallback); several {
 		return f.quote(ctx, req)
@@ -169,11 +169,12 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	return q
 }
 
-// longAnswer is longer than the longest answers of almost all models. A limit above a model's maximum is rejected.
+// longAnswer is a number of tokens that exceeds the longest answers of almost all models. Bound does not use larger limits, because
+// providers reject a limit above the model's maximum.
 const longAnswer = 128 << 10
 
-// Bound returns maxTokens or, if that is less, the number of tokens that an account has left. The result is at least 1, or 0 if
-// no limit is needed.
+// Bound returns the limit for an answer that must fit what is left of an account: the smaller of maxTokens and left.Tokens, but at
+// least 1. A maxTokens of 0 means no limit. Bound returns maxTokens unchanged if left.Tokens is nil or, for 0, exceeds all answers.
 func Bound(maxTokens int, left budget.Limits) int {
 	if left.Tokens == nil || maxTokens == 0 && *left.Tokens >= longAnswer {
 		return maxTokens
@@ -185,26 +186,26 @@ func Bound(maxTokens int, left budget.Limits) int {
 	return min(maxTokens, tokens)
 }
 
-// A Meter measures the usage of one request from its stream, even if the stream breaks off or the model starts again. If the
-// request has an account or a price, it estimates usage that the server has not reported.
+// A Meter measures the usage of one request from its stream, even if the stream breaks off or the request is retried. If the
+// request has an account or a price, the Meter estimates usage that the server has not reported.
 type Meter struct {
-	ctx     context.Context // the context of the request
+	ctx     context.Context // context of the request
 	price   budget.Price
 	spec    Spec
-	counts  bool // whether there is an account or a price
+	counts  bool // there is an account or a price
 	req     *Request
-	started bool         // whether the server has answered
-	said    int          // the number of bytes of the answer
-	void    budget.Usage // the usage of earlier attempts
+	started bool         // the server has started to answer
+	said    int          // number of bytes of the answer so far
+	void    budget.Usage // usage of earlier attempts
 }
 
-// NewMeter returns the meter for a request to a model.
+// NewMeter returns a Meter for the request req to m.
 func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 	spec := SpecOf(ctx, m, req)
 	return &Meter{ctx: ctx, price: deref(spec.Price), spec: spec, counts: spec.Price != nil || budget.From(ctx) != nil, req: req}
 }
 
-// Hear processes the next delta.
+// Hear processes the next delta of the stream.
 func (m *Meter) Hear(d *Delta) {
 	switch d.Kind {
 	case Start:
@@ -220,13 +221,13 @@ func (m *Meter) Hear(d *Delta) {
 	}
 }
 
-// Spent returns the usage of the request after the stream has ended, either with a reply or with an error and the partial reply,
-// which may be nil.
+// Spent returns the usage of the request, including failed attempts. Call it after the stream has ended, with the reply or, after
+// an error, with the partial reply (which may be nil) and the error.
 func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 	return m.void.Add(m.attempt(reply, err))
 }
 
-// attempt returns the usage of the attempt that ended with the reply and err.
+// attempt returns the usage of the attempt that ended with reply and err.
 func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	if reply == nil {
 		reply = &Reply{}
@@ -247,7 +248,7 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	return u.Sane()
 }
 
-// atMost returns the smaller of an estimate and a limit. A limit of 0 means no limit.
+// atMost returns tokens, but at most limit. A limit of 0 means no limit.
 func atMost(tokens, limit int) int {
 	if limit > 0 {
 		return min(tokens, limit)
@@ -255,7 +256,7 @@ func atMost(tokens, limit int) int {
 	return tokens
 }
 
-// extra returns the costs in addition to tokens: searches, and the surcharge for the one-hour cache.
+// extra returns the costs in USD that are not part of the plain token prices: searches, and the surcharge for the one-hour cache.
 func (m *Meter) extra(u *Usage) float64 {
 	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
 	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {
@@ -264,8 +265,9 @@ func (m *Meter) extra(u *Usage) float64 {
 	return usd
 }
 
-// billed reports whether the input of a request without reported usage counts as billed. It does unless the server rejected the
-// request or was not reached: a server may have started to work on a request that was canceled.
+// billed reports whether the input of a request counts as billed if its usage was not reported. It returns false if the server
+// rejected the request or could not be reached. It returns true for a canceled request, because the server may have started to work
+// on it.
 func (m *Meter) billed(reply *Reply, err error) bool {
 	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true
@@ -277,7 +279,7 @@ func (m *Meter) billed(reply *Reply, err error) bool {
 	return m.started && !refused
 }
 
-// Counted returns the usage in the form that accounts use, without a price.
+// Counted returns the usage as a budget.Usage, without costs in USD.
 func (u Usage) Counted() budget.Usage {
 	c := budget.Usage{CacheReadTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens}
 	if u.InputTokens != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A Report sends the events of one model request to the stream of a run: the request, the answer with its duration, restarts and,
-// through a voice, the text while it arrives. A nil Report sends nothing.
+// A Report sends the events of one model request to a run's watchers: the request, restarts, and the answer with its duration.
+// Through a voice, it also sends the text as it arrives. A nil Report sends nothing.
 type Report struct {
 	at    event.Place
 	voice *event.Voice
@@ -20,8 +20,8 @@ type Report struct {
 	start time.Time
 }
 
-// NewReport sends a ModelRequest and returns a Report. The voice receives the model's text; it may be nil. The turn is the
-// agent's turn, or 0. The report is nil if voice is nil and no watcher wants its events.
+// NewReport sends a ModelRequest and returns a Report. The voice receives the model's text, and may be nil. The turn is the number
+// of the agent's turn, or 0 outside agents. NewReport returns nil if voice is nil and no watcher wants the events.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil
@@ -42,7 +42,7 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 	return r
 }
 
-// Name returns the name of the model to which a request is addressed, or "" if it is unknown.
+// Name returns req.Model or, if that is empty, the name in the Info of m. It returns "" if neither is known.
 func Name(m Model, req *Request) string {
 	if informer, ok := m.(Informer); ok && req.Model == "" {
 		return informer.Info().Model
@@ -84,21 +84,21 @@ func (r *Report) Hear(d *Delta) {
 	}
 }
 
-// End sends a ModelResponse. The reply may be nil.
+// End sends the ModelResponse for the end of the request. The reply may be nil.
 func (r *Report) End(reply *Reply, used budget.Usage, err error) {
 	if r != nil {
 		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.start), Usage: used, Reply: reply.told()})
 	}
 }
 
-// Recall sends the ModelResponse for an answer that was taken from the run's record.
+// Recall sends a ModelResponse for a reply that comes from the run's record.
 func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used budget.Usage) {
 	if at.Wants(slog.LevelInfo) {
 		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Usage: used, Reply: reply.told()})
 	}
 }
 
-// stubs returns the messages with each medium replaced by a line, because events contain no bytes.
+// stubs returns the messages with each media item replaced by a one-line placeholder, because events contain no media bytes.
 func stubs(messages []Message) []Message {
 	for i := range messages {
 		if messages[i].Media() != nil {

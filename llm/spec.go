@@ -12,30 +12,31 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// Spec contains the known facts about a model. Zero fields are unknown.
+// Spec contains the known facts about a model. A field that is zero is unknown.
 type Spec struct {
 	Price  *budget.Price
-	Window int // the maximum number of tokens of prompt and answer together
-	Output int // the maximum number of tokens of an answer
+	Window int // maximum number of tokens of prompt and answer together
+	Output int // maximum number of tokens of an answer
 	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means
-	// unknown; an empty slice means none. For a model without "schema", the prompt contains the schema of the answer.
+	// unknown; an empty slice means none. For a model without "schema", the answer's schema is written into the prompt.
 	Can []string
-	// Limiter is the provider's limiter. It applies to models that were made without a Limiter.
+	// Limiter is the provider's limiter. It applies to models whose Config has no Limiter.
 	Limiter *Limiter
 }
 
-// A Table returns the Spec of the model with the name, provider and endpoint in an Info.
+// A Table returns the Spec of a model, given the Info with its name, provider and endpoint.
 type Table func(Info) Spec
 
 type tableKey struct{}
 
-// WithTable returns a context in which requests are checked against the table. A request that cannot fit its model is not sent.
+// WithTable returns a context in which models look up their Spec in t. A request that its model cannot answer according to t is not
+// sent.
 func WithTable(ctx context.Context, t Table) context.Context {
 	return context.WithValue(ctx, tableKey{}, t)
 }
 
-// SpecOf returns the known facts about a request's model. The model's own price applies to the name with which the model was
-// made; everything else comes from the table in ctx.
+// SpecOf returns the known facts about the model that req addresses. They come from the table in ctx, except that a price of m's
+// own takes precedence unless req names a different model.
 func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	info := InfoOf(m)
 	own := info.Price
@@ -53,7 +54,7 @@ func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	return s
 }
 
-// inBatch halves the price for requests that are sent in a batch.
+// inBatch halves the price if ctx sends requests in batches.
 func (s *Spec) inBatch(ctx context.Context) {
 	if s.Price == nil || !transport.Batched(ctx) {
 		return
@@ -65,7 +66,7 @@ func (s *Spec) inBatch(ctx context.Context) {
 	s.Price = &half
 }
 
-// Fits returns an *UnfitError if the model of the Spec cannot answer the request.
+// Fits returns an *UnfitError if, according to s, the model with the given name cannot answer the request, and otherwise nil.
 func (s Spec) Fits(model string, req *Request) error {
 	if in := req.inputTokens(); s.Window > 0 && in >= s.Window {
 		return &UnfitError{model, fmt.Sprintf("the request has about %d tokens, more than the window of %d", in, s.Window)}
@@ -81,10 +82,10 @@ func (s Spec) Fits(model string, req *Request) error {
 	return nil
 }
 
-// Enforces reports whether the provider may enforce the schema of an answer.
+// Enforces reports whether the provider can enforce the schema of an answer. It returns true if this is unknown.
 func (s Spec) Enforces() bool { return s.Can == nil || slices.Contains(s.Can, "schema") }
 
-// Within returns the request with its answer limited to what remains of the window.
+// Within returns the request, or a copy with a smaller MaxTokens if the answer would not fit the rest of the window.
 func (s Spec) Within(req *Request) *Request {
 	room := s.Window - req.inputTokens()
 	if s.Window == 0 || req.MaxTokens <= room {
@@ -110,7 +111,7 @@ func CheckFit(ctx context.Context, m Model, req *Request) (err error) {
 	return err
 }
 
-// needs returns the abilities that a request needs.
+// needs returns the abilities that a model needs to answer the request.
 func (r *Request) needs() (needs []string) {
 	add := func(need bool, name string) {
 		if need && !slices.Contains(needs, name) {
@@ -129,7 +130,7 @@ func (r *Request) needs() (needs []string) {
 	return needs
 }
 
-// ability returns the ability to read a medium.
+// ability returns the name of the ability to read media of the given type.
 func ability(mediaType string) string {
 	switch kind, _, _ := strings.Cut(mediaType, "/"); kind {
 	case "image":
@@ -140,13 +141,13 @@ func ability(mediaType string) string {
 	return "files"
 }
 
-// UnfitError reports a request that was not sent, because the model cannot answer it.
+// UnfitError reports a request that was not sent because the model cannot answer it.
 type UnfitError struct {
 	Model  string
 	Reason string
 }
 
-// Error names the model and the reason.
+// Error returns a message that names the model and the reason.
 func (e *UnfitError) Error() string {
 	return fmt.Sprintf("llm: %s cannot answer the request: %s", cmp.Or(e.Model, "the model"), e.Reason)
 }
@@ -162,7 +163,7 @@ type Timeouts struct {
 	Total   time.Duration // time for the whole request, including retries but not waits for a Limiter; default 30 min
 }
 
-// WithDefaults returns t with zero values replaced with the defaults.
+// WithDefaults returns t with each zero field replaced by its default, and each negative field replaced by zero.
 func (t Timeouts) WithDefaults() Timeouts {
 	t.Connect = defaultTo(t.Connect, 10*time.Second)
 	t.FirstByte = defaultTo(t.FirstByte, 5*time.Minute)
@@ -171,16 +172,16 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry limits the retries of a request that failed with status 408, 409, 429 or 5xx, because the server could not be reached or
-// was busy, or because its answer was cut short. If part of the answer has been passed on, a Restart delta declares it void. The
-// zero value means the defaults.
+// Retry limits the retries of a request. A request is retried if it failed with status 408, 409, 429 or 5xx, if the server could
+// not be reached or was busy, or if the answer broke off. If deltas of the answer have been yielded, a Restart delta declares them
+// void. The zero value means the defaults.
 type Retry struct {
-	Max     int           // the number of further attempts; 0 means 3, and a negative value means none
-	Wait    time.Duration // the wait before the first retry, doubled for each further retry; default 500 ms
-	MaxWait time.Duration // the longest wait; default 1 min; if the server requests a longer pause, the request fails
+	Max     int           // number of retries; 0 means 3, and a negative value means none
+	Wait    time.Duration // delay before the first retry, doubled for each further retry; default 500 ms
+	MaxWait time.Duration // maximum delay; default 1 min; if the server requests a longer delay, the request fails
 }
 
-// WithDefaults returns r with zero values replaced with the defaults.
+// WithDefaults returns r with each zero field replaced by its default, and each negative field replaced by zero.
 func (r Retry) WithDefaults() Retry {
 	r.Max = defaultTo(r.Max, 3)
 	r.Wait = defaultTo(r.Wait, 500*time.Millisecond)

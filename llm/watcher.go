@@ -1,8 +1,8 @@
 package llm
 
-// A Watcher detects, while a model is still writing, that the model is stuck, either in a verbatim loop or in text that continues
-// without adding anything new. It passes one text to both detectors. A nil detector is skipped. A detector that has tripped stays
-// tripped. A Watcher is not safe for concurrent use.
+// A Watcher detects, while a model is still writing, that the model repeats itself verbatim or continues without adding anything
+// new. It passes the text to both of its detectors, and skips a detector that is nil. A detector that has tripped stays tripped. A
+// Watcher is not safe for concurrent use.
 //
 // [NGram] counts every window of 100 bytes and trips when a window occurs for the fourth time; it is exact and works byte by
 // byte. [Compression] deflates the last kilobyte at every tick (five seconds) and trips if the result is below 0.18 of the
@@ -13,7 +13,7 @@ package llm
 type Watcher struct {
 	NGram       *NGram
 	Compression *Compression
-	OnTrip      func(RepetitionHit) // called once, when a detector first trips; may be nil
+	OnTrip      func(RepetitionHit) // called once, when the first detector trips; may be nil
 
 	hit *RepetitionHit
 }
@@ -23,7 +23,7 @@ func NewWatcher() *Watcher {
 	return &Watcher{NGram: &NGram{}, Compression: &Compression{}}
 }
 
-// Write passes bytes to the detectors. It never fails.
+// Write passes p to the detectors. The error is always nil.
 func (w *Watcher) Write(p []byte) (int, error) {
 	if w.hit != nil {
 		return len(p), nil
@@ -46,7 +46,7 @@ func (w *Watcher) Tick() {
 	}
 }
 
-// Tripped returns the first hit of either detector, or nil.
+// Tripped returns the repetition that tripped the first detector, or nil if neither has tripped.
 func (w *Watcher) Tripped() *RepetitionHit { return w.hit }
 
 func (w *Watcher) note(hit *RepetitionHit) {

@@ -40,7 +40,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 	return t
 }
 
-// expression compiles the expression of a guard.
+// expression compiles text, the expression of a guard.
 func (c *compiler) expression(text string) (call.Expression, error) {
 	language, err := kinds.Language(c.app)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *compiler) expression(text string) (call.Expression, error) {
 	return language.Guard(text, c.visible)
 }
 
-// reads returns the slots that the templates of a node read.
+// reads returns the accesses to the slots that the given templates of a node read.
 func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	r := reads{}
 	for _, t := range templates {
@@ -62,7 +62,7 @@ func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	return r
 }
 
-// formula compiles an expression used as a value, and notes the slots that the expression reads.
+// formula compiles text, an expression used as a value, and adds the slots that the expression reads to r.
 func (c *compiler) formula(r reads, n *node, known *scope, text string, at *place) {
 	program := c.formulas[text]
 	if program == nil {
@@ -81,7 +81,8 @@ func (c *compiler) formula(r reads, n *node, known *scope, text string, at *plac
 	}
 }
 
-// dotted reports a name such as "x.text", which other languages use for a path into a slot.
+// dotted adds a finding if ref has a name such as "x.text", which means a path into a slot in other languages. It returns true if
+// so.
 func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	slot, rest, ok := strings.Cut(ref.name, ".")
 	if !ok || known.find(slot) == nil {
@@ -92,7 +93,7 @@ func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	return true
 }
 
-// access returns the access to a slot, which all reads of a node share.
+// access returns the access in r to the named slot, which all reads of a node share. It creates the access if necessary.
 func (c *compiler) access(r reads, name string) *access {
 	a := r[name]
 	if a == nil {
@@ -102,14 +103,14 @@ func (c *compiler) access(r reads, name string) *access {
 	return a
 }
 
-// probe notes that a node tests whether a slot exists.
+// probe records in r that a node tests whether the named slot exists.
 func (c *compiler) probe(r reads, known *scope, name string) {
 	a, def := c.access(r, name), known.find(name)
 	a.absent = def == nil && c.hidden[name]
 	c.mayFail(a, def)
 }
 
-// mayFail notes that a slot may be an allowed failure.
+// mayFail records that the slot may have an allowed failure in place of a value, unless that is impossible.
 func (c *compiler) mayFail(a *access, def *slot) {
 	failed := call.Failed(a.typ)
 	if def != nil && def.fails || !c.hidden[failed.Name()] {
@@ -117,7 +118,7 @@ func (c *compiler) mayFail(a *access, def *slot) {
 	}
 }
 
-// word handles a keyword that refers to a slot if such a slot is defined.
+// word handles a keyword, which refers to the slot with its name if that slot is defined.
 func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
 	if reserved(name) {
 		return
@@ -135,7 +136,7 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 	}
 }
 
-// path checks a path into a slot against the schema of the call that defines it.
+// path checks the path of ref against the schema of the slot, if the slot has one.
 func (c *compiler) path(n *node, ref *slotRef) {
 	s, ok := c.slotType(ref.name).Schema(), true
 	for i, step := range ref.path {
@@ -151,7 +152,7 @@ func (c *compiler) path(n *node, ref *slotRef) {
 	}
 }
 
-// read notes that a node needs a slot.
+// read records that a node needs the slot of ref, and adds a finding if the slot may not be defined.
 func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	if ref.name == "" { // already reported
 		r[""] = &access{typ: result}

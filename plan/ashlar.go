@@ -20,15 +20,15 @@ import (
 const (
 	Hybrid = "hybrid" // the default: each node runs as soon as its slots are defined
 	Strict = "strict" // nodes run one after the other
-	Lazy   = "lazy"   // independent nodes run in batches, each as large as possible
+	Lazy   = "lazy"   // batches of independent nodes run one after the other; each batch is as large as possible
 )
 
 // Options configure how a plan becomes an ashlar. The zero value of each field selects the default.
 type Options struct {
 	Mode   string // Hybrid if empty
-	Limits Limits // the limits, which also apply to returned plans
-	// Slots are the names of slots that exist before the plan starts. The plan may read other slots, which the enclosing pipeline
-	// must produce. Expressions in guards can use only these and the plan's own slots.
+	Limits Limits // limits of the plan, which also apply to the plans that its calls return
+	// Slots contains the names of slots that exist before the plan starts. The plan may read other slots if the enclosing pipeline
+	// produces them, but expressions in guards can use only Slots and the plan's own slots.
 	Slots []string
 }
 
@@ -37,8 +37,8 @@ type Options struct {
 //	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](terms.Emit)
 
-// Bind appends slots to the initial DAG of a plan, sorted by name. The values are encoded as JSON. The error names a slot that
-// cannot be encoded or whose name is reserved.
+// Bind returns d with a node appended for each of the slots, in the order of their names. The values are encoded as JSON. If a
+// value cannot be encoded or a name is reserved, the error names the slot.
 func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	for _, name := range slices.Sorted(maps.Keys(slots)) {
 		if name == "" || reserved(name) {
@@ -55,14 +55,15 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	return d, nil
 }
 
-// Ashlar compiles the plan. The applicator answers the plan's calls. The error is a *stone.Invalid with all faults of the plan
-// itself. Ashlar does not call stone.Validate; Run does.
+// Ashlar compiles the plan to an ashlar in which app answers the plan's calls. If the plan has faults, the error is a
+// *stone.Invalid that lists them all. Ashlar does not call stone.Validate; stone.Run does.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
 	c := p.compiled(app, opts, nil)
 	return c.ashlar, c.findings.Err()
 }
 
-// compiled compiles the plan, or returns the last result, because most plans are checked and then run under the same conditions.
+// compiled compiles the plan, or returns the last compilation if it had the same arguments. Most plans are checked and then run
+// with the same arguments.
 func (p *Plan) compiled(app *call.Applicator, opts Options, hidden map[string]bool) *compiler {
 	opts.Slots = slices.Compact(slices.Sorted(slices.Values(opts.Slots)))
 	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) && maps.Equal(c.hidden, hidden) {
@@ -78,10 +79,10 @@ func (o Options) equal(to Options) bool {
 	return o.Mode == to.Mode && o.Limits == to.Limits && slices.Equal(o.Slots, to.Slots)
 }
 
-// Check checks the whole plan for a run with cfg and returns all findings: about the plan's form, names, slots, expressions,
-// calls and effects. A finding's Path is the place in the plan, such as nodes[2].input.t; its message starts with line and
-// column. In addition to the types of stone.Validate, findings have the types unknown-op, unknown-field, missing-field,
-// bad-value, reserved-name and too-large.
+// Check checks the whole plan for a run with cfg, and returns all findings about the plan's form, names, slots, expressions, calls
+// and effects. A finding's Path is its place in the plan, such as nodes[2].input.t. Its message starts with the line and the
+// column. In addition to the types of stone.Validate, findings have the types unknown-op, unknown-field, missing-field, bad-value,
+// reserved-name and too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
 	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
@@ -92,9 +93,9 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is hidden if its nodes are only in lanes, or if
-// it is withheld from a returned plan because its call does not pass it on. If passes is nil, as for a user's plan, nothing is
-// withheld.
+// slotsOf returns the slots that a plan can read in d, the hidden types and the withheld types. A type is withheld from a returned
+// plan if its call does not pass it on. A type is hidden if it is withheld or if only lanes contain nodes of the type. If passes is
+// nil, as for a user's plan, nothing is withheld.
 func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withheld map[string]bool) {
 	seen := map[string]bool{}
 	withheld = map[string]bool{}
@@ -124,13 +125,13 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 	return slots, hidden, withheld
 }
 
-// largest is the maximum number of nodes in a plan that is still checked although it exceeds its limit.
+// largest is the maximum number of nodes in a plan that is checked although it exceeds its limit.
 const largest = 10_000
 
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }
 func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
-// measure reports a plan that exceeds the limits, and returns whether the rest of the plan should be checked.
+// measure adds a finding for each limit that the plan exceeds, and reports whether the rest of the plan should be checked.
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
@@ -148,7 +149,7 @@ func (c *compiler) measure() bool {
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
 }
 
-// attempts reports nodes that allow too many attempts.
+// attempts adds a finding for each node that allows too many attempts.
 func (c *compiler) attempts(nodes []*node) {
 	most := or(c.opts.Limits.Attempts, defaultAttempts)
 	for _, n := range nodes {
@@ -199,7 +200,7 @@ func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 	}
 }
 
-// planWords translates the validator's terms from Go to plans.
+// planWords replaces the Go terms in the validator's messages with the terms used in plans.
 var planWords = strings.NewReplacer(
 	"read it with dag.Lanes in the Reduce that closes the fan-out", "read it in the body of a node {:op :reduce …} that follows",
 	"read the nodes of the lanes with dag.Lanes", "read the lanes in the body of a node {:op :reduce …}",
@@ -220,7 +221,7 @@ var planWords = strings.NewReplacer(
 	"stone.Reduce", "a node {:op :reduce …}",
 )
 
-// locate finds the places of the ashlars below a.
+// locate stores in places, by path, the place of a and of each ashlar below it.
 func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[string]*place) {
 	if own := c.places[a]; own != nil {
 		at = own
@@ -240,7 +241,7 @@ func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[str
 	}
 }
 
-// pathOf returns the path of an ashlar as the validator writes it.
+// pathOf returns the path of a, in the validator's notation. The path of the parent is up, and branch is the branch of a or nil.
 func pathOf(up string, a stone.Ashlar, branch *string) string {
 	if branch != nil {
 		up += "[" + escaped.Replace(*branch) + "]"
@@ -253,7 +254,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
-// within returns the part of a node that a finding concerns.
+// within returns the place of the part of a node that f concerns. The place of the node is at.
 func within(at *place, f stone.Finding) *place {
 	var found *place
 	switch f.Type {
@@ -280,7 +281,8 @@ func within(at *place, f stone.Finding) *place {
 	return found
 }
 
-// named returns the place of a name within the first of the fields that a node has, or else the place of that field.
+// named returns the place of name within the first of the given fields that the node at at has. If that field does not contain the
+// name, named returns the place of the field.
 func named(at *place, name string, fields ...string) *place {
 	for _, key := range fields {
 		v, ok := at.value.Field(key)
@@ -296,7 +298,7 @@ func named(at *place, name string, fields ...string) *place {
 	return nil
 }
 
-// search returns the place of a name in a value, or nil.
+// search returns the place of name in the value at p, or nil if the value does not contain it.
 func (p *place) search(name string) *place {
 	if own, ok := p.value.Name(); ok && own == name {
 		return p
@@ -314,7 +316,7 @@ func (p *place) search(name string) *place {
 	return nil
 }
 
-// asInvalid returns the findings in an error of Read or Ashlar.
+// asInvalid returns the findings in err, an error of Read or Ashlar, or nil if it contains none.
 func asInvalid(err error) stone.Findings {
 	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
 		return invalid.Findings

@@ -23,19 +23,19 @@ type compiler struct {
 	plan  *Plan
 	app   *call.Applicator
 	opts  Options
-	depth int // how deeply calls around the plan are nested
+	depth int // nesting depth of the calls around the plan
 
 	types   map[string]dag.AnyType
-	hidden  map[string]bool           // types that exist only in lanes, where slots are not looked up
-	visible []string                  // the names of slots that expressions may use
-	given   map[string]*schema.Schema // the schemas of the plan's stated inputs; nil allows any value
+	hidden  map[string]bool           // types with nodes only in lanes, where slots are not looked up
+	visible []string                  // names of the slots that expressions may use
+	given   map[string]*schema.Schema // schemas of the declared inputs; a nil schema allows any value
 
-	answers  bool            // whether a capability returned the plan
-	withheld map[string]bool // the types that the call of a returned plan withholds
-	guards   []string        // the guards that hold at the current node
+	answers  bool            // a capability returned the plan
+	withheld map[string]bool // types that the call does not pass on to a returned plan
+	guards   []string        // guards that hold at the current node
 	apps     map[int]*call.Applicator
 	formulas map[string]call.Expression // expressions in values, by their text
-	pending  map[string]laneSlot        // the slots of a fan-out that is not reduced yet
+	pending  map[string]laneSlot        // slots of a fan-out whose reduce follows
 	fanned   bool                       // whether pending is set
 	places   map[stone.Ashlar]*place
 	ashlar   stone.Ashlar // zero if the plan is too large to check
@@ -44,13 +44,14 @@ type compiler struct {
 // result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning identifies a plan that starts. The plan's digest is in the meta and thus not part of the node's ID, so an edited
-// plan can continue a run, and a fork of the run reuses unchanged nodes.
+// A beginning is the content of the node that identifies the plan when it starts. The plan's digest is in the node's meta, not in
+// its content, so it does not change the node's ID. Therefore an edited plan can continue a run, and a fork of the run reuses
+// unchanged nodes.
 type beginning struct {
 	ID string `json:"id,omitempty"`
 }
 
-// A passing records that a node's guard did not hold.
+// A passing is the content of a node that records a guard that did not hold.
 type passing struct {
 	Node string `json:"node"`
 }
@@ -72,7 +73,7 @@ func newCompiler(p *Plan, app *call.Applicator, opts Options, hidden map[string]
 	return c
 }
 
-// compile makes the ashlar, which may be used only if the findings contain no errors.
+// compile sets c.ashlar. The ashlar may be used only if c.findings contains no errors.
 func (c *compiler) compile() {
 	if !c.measure() {
 		return
@@ -97,16 +98,16 @@ func (c *compiler) compile() {
 	}
 }
 
-// label returns the name of a node, or else its op.
+// label returns the first of a node's id, as and op that is not empty.
 func label(n *node) string { return cmp.Or(n.id, n.as, n.op) }
 
-// sequence compiles nodes that run in order after the given steps.
+// sequence compiles nodes that run in order. The given steps run first.
 func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int, steps ...stone.Ashlar) stone.Ashlar {
 	c.checkNames(nodes)
 	taken := make(map[string]bool, len(nodes)+1)
 	taken["begin"] = len(steps) > 0
 	steps = slices.Grow(steps, len(nodes))
-	fan := -1 // the step of a fan-out that is not reduced yet
+	fan := -1 // index of the step of a fan-out whose reduce follows
 	for i, n := range nodes {
 		called := label(n)
 		if taken[called] || n.id == "" && n.as == "" {
@@ -131,7 +132,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	return c.inMode(name, steps)
 }
 
-// inMode composes steps as the mode requires.
+// inMode returns the composition of the steps that the plan's mode requires.
 func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	switch {
 	case c.opts.Mode == Strict || len(steps) < 2:
@@ -142,7 +143,7 @@ func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	return stone.Flow(name, steps...)
 }
 
-// batches groups consecutive steps that do not wait for each other into batches that are as long as possible.
+// batches groups consecutive steps into batches, each as long as possible, such that no step waits for another step of its batch.
 func batches(steps []stone.Ashlar) []stone.Ashlar {
 	var out, batch []stone.Ashlar
 	written := map[string]bool{}
@@ -189,7 +190,7 @@ func (c *compiler) node(n *node, name string, known *scope, depth int) stone.Ash
 	return c.guarded(n, name, a, t)
 }
 
-// guarded runs a only if the test holds.
+// guarded returns an ashlar that runs a only if the test holds.
 func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.Ashlar {
 	c.places[a] = n.at
 	g := c.perhaps(name+"?", versionOf(n.when), a, t.holds, t.reads.queries())
@@ -200,7 +201,7 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 	return stone.Rescue(name+" guarded", g, broken(name, c.typeOf(n))).Glue()
 }
 
-// perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
+// perhaps returns an ashlar that runs a if holds returns true, and otherwise writes a node saying that a was skipped.
 func (c *compiler) perhaps(name, version string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
 	// Every plan starts with this node, so a flow need not wait to know whether the DAG is empty.
@@ -209,7 +210,7 @@ func (c *compiler) perhaps(name, version string, a stone.Ashlar, holds func(dag.
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
 }
 
-// broken makes the node of an allowed failure for a guard that failed.
+// broken returns a leaf that writes the node of an allowed failure, for a guard whose evaluation failed.
 func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
 		f, err := dag.Failure.From(d)
@@ -256,7 +257,7 @@ func unknown(context.Context, dag.DAG) (json.RawMessage, error) {
 	return nil, stone.Fail(unknownOp, "the node has no known op")
 }
 
-// typeOf returns the type that a node produces.
+// typeOf returns the node type that n produces.
 func (c *compiler) typeOf(n *node) dag.AnyType {
 	if n.as == "" || reserved(n.as) {
 		return result
@@ -264,7 +265,7 @@ func (c *compiler) typeOf(n *node) dag.AnyType {
 	return c.slotType(n.as)
 }
 
-// slotType returns the node type of a slot. If a single call defines the slot, the type has the schema of that call.
+// slotType returns the node type of a slot. If exactly one call defines the slot, the type has the schema of that call.
 func (c *compiler) slotType(name string) dag.AnyType {
 	if t := c.types[name]; t != nil {
 		return t
@@ -286,7 +287,7 @@ func (c *compiler) slotType(name string) dag.AnyType {
 
 func open(name string) dag.Type[json.RawMessage] { return dag.NewType[json.RawMessage](name) }
 
-// schemaOf returns the schema of a call's answer, or nil if any answer fits.
+// schemaOf returns the schema of a call's answer, or nil if the answer may be any value.
 func (c *compiler) schemaOf(n *node) *schema.Schema {
 	if c.app == nil {
 		return nil
@@ -295,23 +296,23 @@ func (c *compiler) schemaOf(n *node) *schema.Schema {
 	if name == "" && n.op == "call" {
 		name = c.app.Intents[n.spec.Intent].Out
 	}
-	// Built-in schemas are too general to check a reader in Go.
+	// Built-in schemas are not used, because they are too general to check a reader in Go.
 	return c.app.Schemas[name]
 }
 
-// define adds the slot that a node defines to the scope.
+// define adds def to the scope, as the slot that n defines.
 func (c *compiler) define(n *node, known *scope, def slot) {
 	if n.as != "" && !reserved(n.as) {
 		known.define(n.as, def)
 	}
 }
 
-// leafOptions returns the options of a leaf that makes a value.
+// leafOptions returns the options of a leaf that computes a value.
 func (c *compiler) leafOptions(n *node, r reads) []stone.LeafOption {
 	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(versionOf(n.value)), stone.Effects()}
 }
 
-// versioned is a reader with a version of its computation, which package stone and package call use.
+// versioned is a reader with a version of its computation. Packages stone and call use the version.
 type versioned[T any] struct {
 	dag.Reader[T]
 	version string
@@ -319,8 +320,8 @@ type versioned[T any] struct {
 
 func (v versioned[T]) Version() string { return v.version }
 
-// versionOf returns a part of a plan as canonical text, or its digest if that is long. The ashlar's fingerprint covers everything
-// else about a node.
+// versionOf returns the canonical text of the parts of a plan, or its digest if the text is long. The ashlar's fingerprint covers
+// everything else about a node.
 func versionOf(parts ...any) string {
 	w := &printer{}
 	for i, part := range parts {
@@ -333,7 +334,7 @@ func versionOf(parts ...any) string {
 		case *slotRef:
 			w.slot(part)
 		case *template:
-			if part != nil { // a missing part, which is a fault
+			if part != nil { // the part is missing from the plan, which is a fault
 				w.template(part, true)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // This file writes data, as JSON or EDN.
 
-// constant writes data. Its JSON is canonical.
+// constant writes the constant data of t. In JSON, the result is canonical.
 func (w *printer) constant(t *template, words bool) {
 	if w.json {
 		w.misread(t.at.value, words)
@@ -19,7 +19,7 @@ func (w *printer) constant(t *template, words bool) {
 	w.data(t.constant)
 }
 
-// misread reports data that would be read as a slot if it were written as JSON.
+// misread sets an error if v, written as JSON, would be read as a slot.
 func (w *printer) misread(v edn.Value, words bool) {
 	switch v.Kind() {
 	case edn.KindString:
@@ -37,7 +37,7 @@ func (w *printer) misread(v edn.Value, words bool) {
 	}
 }
 
-// data writes one value of canonical JSON as EDN, and returns the rest of src.
+// data writes the first value in src as EDN, and returns the rest of src. The values in src are canonical JSON.
 func (w *printer) data(src []byte) []byte {
 	switch c := src[0]; c {
 	case '"':
@@ -88,7 +88,7 @@ func (w *printer) dataKey(key []byte) {
 	w.text = append(w.text, key...)
 }
 
-// quoted returns the length of the string at the start of src.
+// quoted returns the length in bytes of the JSON string at the start of src, including its quotes.
 func quoted(src []byte) int {
 	for i := 1; i < len(src); i++ {
 		switch src[i] {

@@ -15,7 +15,7 @@ import (
 // This file compares the input of a call with the schema of its intent, as far as the plan determines the input: constant names,
 // texts and numbers, and slots whose schema is known.
 
-// takes reports faults in a call's input that would certainly make the call fail.
+// takes adds findings for faults in a call's input that are certain to make the call fail.
 func (c *compiler) takes(n *node) {
 	if c.app == nil || n.op != "call" || n.value == nil {
 		return
@@ -45,10 +45,10 @@ func (c *compiler) takes(n *node) {
 	}
 }
 
-// roles replaces the names of the two sides in the messages of a comparison.
+// roles replaces the names of the two compared schemas in messages.
 var roles = strings.NewReplacer("the producer", "the plan", "the consumer", "the intent")
 
-// form returns a schema, as JSON, that describes all values of a template.
+// form returns a schema that describes all values of a template, as a decoded JSON value.
 func (c *compiler) form(t *template) any {
 	switch {
 	case t.constant != nil:

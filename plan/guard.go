@@ -10,8 +10,8 @@ import (
 // A guard decides whether a node runs, or whether a loop ends.
 type guard struct {
 	form guardForm
-	name string // the slot that must be present or failed
-	text string // the text of an expression
+	name string // slot that must be present or failed
+	text string // text of the expression
 	at   *place
 }
 
@@ -30,7 +30,7 @@ const (
 	isFailed  = "failed?"
 )
 
-// guard reads a guard. A guard of an unknown form is reported and never holds.
+// guard returns the guard at a place. If its form is unknown, guard adds a finding and returns a guard that never holds.
 func (r *report) guard(at *place) *guard {
 	g := &guard{at: at}
 	switch v := at.value; v.Kind() {
@@ -61,7 +61,7 @@ func nameOf(v edn.Value) string {
 	return name
 }
 
-// String returns the same text for equivalent guards.
+// String returns the guard as text. The text is the same for equivalent guards.
 func (g *guard) String() string {
 	switch g.form {
 	case always:

@@ -19,10 +19,10 @@ import (
 
 // This file writes the guide for models that write plans.
 
-// A writer composes the texts that help a model write plans for one call.
+// A writer writes the text that helps a model write plans for one call.
 type writer struct {
 	app     *call.Applicator
-	effects []string // the effects that the plan may have
+	effects []string // effects that the plan may have
 	slots   map[string]*schema.Schema
 	budget  string
 }
@@ -50,7 +50,7 @@ const opening = `A plan is an object {"nodes":[…]}, in JSON or EDN. Nodes are 
 const values = `A value is JSON in which {"slot/id":"x"} is the value of slot x, {"slot/id":["x","items",0]} a part of it, {"slot/text":["Dear ",{"slot/id":"x"},"!"]} a text with slots, and %s. Nothing else is replaced: no {{x}}, no ${x}, no nested calls. A slot must be defined by an earlier node, or be listed below.
 "when" and "until" are {"present?":"x"}, {"failed?":"x"}%s.`
 
-// brief returns the text that is sent with every request.
+// brief returns the short guide, which is sent with every request.
 func (w *writer) brief() string {
 	var b strings.Builder
 	b.WriteString(opening + "\n\nOperations:\n")
@@ -69,7 +69,7 @@ func (w *writer) brief() string {
 	return b.String()
 }
 
-// world lists the slots, intents and tools that a plan can use.
+// world writes lists of the slots, intents and tools that a plan can use.
 func (w *writer) world(b *strings.Builder) {
 	b.WriteString("\nSlots:")
 	if len(w.slots) == 0 {
@@ -113,10 +113,10 @@ func (w *writer) world(b *strings.Builder) {
 	}
 }
 
-// mostIntents is the maximum number of intents that are listed.
+// mostIntents is the maximum number of intents in a list.
 const mostIntents = 50
 
-// intents ranges, by name, over the intents that some capability can answer with the plan's effects.
+// intents yields, sorted by name, the intents that at least one capability can answer with the effects allowed to the plan.
 func (w *writer) intents() iter.Seq2[string, call.Intent] {
 	names := slices.Collect(maps.Keys(w.app.Intents))
 	if w.app.Intents == nil && w.app.Registry != nil {
@@ -152,7 +152,7 @@ func (w *writer) tools() (ids []string) {
 	return ids
 }
 
-// whole returns the brief text with every field of every operation.
+// whole returns the full guide, which describes every field of every operation.
 func (w *writer) whole() string {
 	var b strings.Builder
 	b.WriteString(opening + "\n\n")
@@ -170,7 +170,7 @@ const dispatching = `"dispatch" has "candidates" (ids of capabilities, in order)
 "done" has "must" and "should", names of checks, and "score-min".
 `
 
-// fields lists every field of an operation, after its example.
+// fields returns the operation's description and example, followed by a list of all its fields.
 func (o op) fields() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n  %s\n", o.name, inJSON(short(o.does)), o.example)
@@ -194,7 +194,8 @@ func short(text string) string {
 	return strings.NewReplacer("`", "", "\n", " ").Replace(text)
 }
 
-// tell describes a plan's errors, at most mostTold of them, and the relevant grammar to the model that wrote the plan.
+// tell returns the message to the model that wrote the plan in text. It describes at most mostTold of the findings, and the grammar
+// that they concern.
 func (w *writer) tell(text []byte, findings stone.Findings) string {
 	json := true
 	if v, err := edn.ReadEither(text, edn.Limits{}); err == nil {
@@ -234,7 +235,7 @@ func (w *writer) tell(text []byte, findings stone.Findings) string {
 	return b.String()
 }
 
-// mostTold is the maximum number of findings that a model is told at once.
+// mostTold is the maximum number of findings in one message to a model.
 const mostTold = 30
 
 func listed(names iter.Seq[string]) string {
@@ -245,7 +246,7 @@ func listed(names iter.Seq[string]) string {
 	return strings.Join(all[:min(len(all), mostIntents)], ", ")
 }
 
-// saidTo returns a finding in the notation of the plan.
+// saidTo returns one line about f, in JSON notation if json is true, and otherwise in EDN.
 func saidTo(f stone.Finding, json bool) string {
 	line := f.Message
 	if f.Suggestion != "" {
@@ -260,7 +261,7 @@ func saidTo(f stone.Finding, json bool) string {
 	return line
 }
 
-// opAt returns the operation of the node at a path such as nodes[2].body[0].input, or "".
+// opAt returns the operation of the innermost node on a path such as nodes[2].body[0].input, or "" if there is none.
 func opAt(text []byte, path string) string {
 	v, err := edn.ReadEither(text, edn.Limits{})
 	if err != nil {
@@ -285,7 +286,7 @@ func opAt(text []byte, path string) string {
 	return found
 }
 
-// left describes the remaining budget.
+// left returns a description of what is left of the budget.
 func left(b call.Budget) string {
 	var parts []string
 	if b.Roundtrips != nil {

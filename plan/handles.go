@@ -22,7 +22,7 @@ type handle struct {
 	slot *slotRef
 }
 
-// readHandles reads cap/id and the candidates of dispatch. If none of them is a slot, they become part of the call's spec.
+// readHandles reads cap/id and the candidates of dispatch. If it finds no slot among them, it stores them in the call's spec.
 func (r *reading) readHandles(n *node, f fields) {
 	if at := f.place("cap/id"); at != nil && slotKey(at.value) != "" {
 		n.pin = r.slot(at, slotKey(at.value))
@@ -66,8 +66,8 @@ var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
 	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)
 
-// candidates sets the capabilities in the spec of a call. Constant slots are read here, so such a call is checked like a call
-// that names its capabilities.
+// candidates sets the capabilities in spec, the spec of a call. It reads slots with constant values immediately, so that the call
+// is checked like a call that names its capabilities.
 func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	if n.pin != nil {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
@@ -96,7 +96,7 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
 }
 
-// capability reads a slot that must hold exactly one capability.
+// capability returns the capability in a slot. It returns an error unless the slot contains exactly one.
 func (v view) capability(ref *slotRef) (h call.Handle, err error) {
 	held, err := v.capabilities(ref)
 	switch {
@@ -108,7 +108,7 @@ func (v view) capability(ref *slotRef) (h call.Handle, err error) {
 	return held[0].Handle, nil
 }
 
-// listed reads the capabilities of a list of names and slots.
+// listed returns the IDs of the capabilities that the handles name, directly or through slots.
 func (v view) listed(handles []handle) (all []string, _ error) {
 	for _, h := range handles {
 		if h.slot == nil {
@@ -129,7 +129,7 @@ func (v view) listed(handles []handle) (all []string, _ error) {
 	return all, nil
 }
 
-// held is a capability that a slot holds. It is bare if it has no contract.
+// held is a capability in a slot. It is bare if the slot contains only its ID, without a contract.
 type held struct {
 	call.Handle
 	bare bool
@@ -143,7 +143,8 @@ func ids(all []held) []string {
 	return out
 }
 
-// constant returns the capabilities in a constant slot. It reports slots that cannot hold capabilities.
+// constant returns the capabilities in a slot whose value is constant. If the slot cannot contain capabilities, constant adds a
+// finding.
 func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok bool) {
 	value, ok := c.holds(n, ref, known, handleSchema, "capability: want a cap/id, or a map that has one")
 	if !ok {
@@ -156,7 +157,7 @@ func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok
 	return all, err == nil && len(all) > 0
 }
 
-// capabilities reads the capabilities in a slot.
+// capabilities returns the capabilities in a slot.
 func (v view) capabilities(ref *slotRef) ([]held, error) {
 	value, err := v.slot(ref)
 	if err != nil {
@@ -174,7 +175,7 @@ func noCapability(ref *slotRef, found string) error {
 		Message: ref.String() + " is no capability: want a cap/id, or a map that has one, found " + found}
 }
 
-// capabilities returns the capabilities that a value names.
+// capabilities returns the capabilities that value contains: a single one or a list.
 func capabilities(value json.RawMessage) (all []held, err error) {
 	list := []json.RawMessage{value}
 	if len(value) > 0 && value[0] == '[' {

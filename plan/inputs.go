@@ -20,12 +20,12 @@ import (
 // An input is a slot that a plan declares as an input.
 type input struct {
 	name   string
-	of     *template // the schema or the name of a schema
+	of     *template // the declaration: a schema, or the name of a schema
 	schema *schema.Schema
 	named  string // the name of one of the applicator's schemas
 }
 
-// readInputs reads the inputs of a plan, sorted by name.
+// readInputs reads the declared inputs of a plan, and returns them sorted by name.
 func (r *reading) readInputs(at *place) []input {
 	if kind := at.value.Kind(); kind != edn.KindMap {
 		r.find(at, stone.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)
@@ -53,7 +53,7 @@ func (r *reading) readInputs(at *place) []input {
 	return inputs
 }
 
-// readSchema reads the schema of an input: JSON Schema as data, or the name of an applicator's schema.
+// readSchema reads the schema of an input: either a JSON Schema as data, or the name of one of the applicator's schemas.
 func (r *reading) readSchema(in *input) {
 	raw := in.of.constant
 	if raw == nil {
@@ -81,7 +81,7 @@ func (p *Plan) Inputs() []string {
 	return names
 }
 
-// inputs defines the slots of the plan's declared inputs.
+// inputs adds the slots of the plan's declared inputs to the scope.
 func (c *compiler) inputs(known *scope) {
 	c.given = make(map[string]*schema.Schema, len(c.plan.inputs))
 	for _, in := range c.plan.inputs {
@@ -99,7 +99,7 @@ func (c *compiler) inputs(known *scope) {
 	}
 }
 
-// schemaHint explains how a schema is written.
+// schemaHint returns advice on how to declare a schema, for an unknown schema name.
 func schemaHint(named string) string {
 	if slices.Contains([]string{"string", "integer", "number", "boolean", "array", "object"}, named) {
 		return fmt.Sprintf("a schema is a map: {:type %q}", named)
@@ -107,20 +107,20 @@ func schemaHint(named string) string {
 	return "register it, or write the schema itself"
 }
 
-// closed reports whether a name cannot be a slot because it is not among the plan's declared inputs.
+// closed reports whether the plan declares its inputs and name is not one of them.
 func (c *compiler) closed(name string) bool {
 	_, stated := c.given[name]
 	return c.plan.stated && !stated
 }
 
-// unstated reports a slot that is neither defined nor declared as an input.
+// unstated adds a finding for a slot that is neither defined nor declared as an input.
 func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
 	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
 	c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
 		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
 }
 
-// misfits reports given slots whose values do not fit the declared inputs.
+// misfits adds a finding to r for each declared input whose value in given does not match its schema.
 func (c *compiler) misfits(r *report, given dag.DAG) {
 	for _, in := range c.plan.inputs {
 		n, s := nearest(given, open(in.name)), c.given[in.name]

@@ -74,7 +74,7 @@ func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone
 	return stone.Parallel(name, lanes...)
 }
 
-// open notes the slots that the lanes of a fan-out define.
+// open stores in c.pending the slots that the lanes of a fan-out define.
 func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	c.pending, c.fanned = map[string]laneSlot{}, true
 	for _, lane := range lanes {
@@ -91,7 +91,8 @@ func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	}
 }
 
-// reduce compiles a reduce: first the slots of the lanes, then its body. If t is not nil, the body runs only if the test holds.
+// reduce compiles a reduce: first the steps that gather the slots of the lanes, then its body. If t is not nil, the body runs only
+// if the test holds.
 func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int, t *test) stone.Ashlar {
 	pending := c.pending
 	c.pending, c.fanned = nil, false
@@ -112,8 +113,8 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 	return stone.Reduce(stone.Seq(name, append(steps, body)...))
 }
 
-// gather compiles the steps that define a slot from a slot of the lanes: the value of one
-// lane, or a list of the values of all lanes.
+// gather returns the steps that define the slot name after a fan-out. Its value is the value in the one lane that defines it, or
+// the list of the values in all lanes.
 func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar {
 	if name == terms.Emit {
 		read := []dag.Querier{Emission.Query().Lanes().Optional()}
@@ -152,7 +153,8 @@ func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar 
 	return steps
 }
 
-// copied returns a step that writes a copy of the node that find returns, if any, including the record in its meta.
+// copied returns a step that writes a copy, including the meta, of the node that find returns. If find returns nil, nothing is
+// written.
 func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.Node, read []dag.Querier) stone.Ashlar {
 	leaf := stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 		n := find(d)
@@ -178,7 +180,7 @@ func inLanes(d dag.DAG, types ...string) []*dag.Node {
 	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })
 }
 
-// list reads the items of a map.
+// list returns the items in value, the list that a map ranges over.
 func list(value json.RawMessage) ([]json.RawMessage, error) {
 	items := []json.RawMessage{}
 	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &items) != nil {

@@ -14,16 +14,16 @@ import (
 // Limits are the maximum size of a plan and the maximum work that it may do in a run. Zero means the default in parentheses. A
 // plan that a capability returned has stricter limits and also draws on the limits of the enclosing plan.
 type Limits struct {
-	Nodes      int // the number of nodes in all bodies together (256)
-	Depth      int // the nesting depth of bodies and of returned plans (16)
-	Attempts   int // the number of retries, fallbacks and repairs of one node (100)
-	Visits     int // the number of nodes visited in loops, lanes and branches (100,000; returned plans 10,000)
-	Bytes      int // the size of all values that the plan makes from slots (256 MiB)
-	NodeBytes  int // the size of one such value (8 MiB)
-	Roundtrips int // the number of invocations of capabilities, only for returned plans (1,000)
+	Nodes      int // number of nodes in the plan, including all bodies (256)
+	Depth      int // nesting depth of bodies and of returned plans (16)
+	Attempts   int // number of retries, fallbacks and repairs of one node (100)
+	Visits     int // number of visits of nodes in a run (100,000; for returned plans 10,000)
+	Bytes      int // total size of all values that the plan computes from slots (256 MiB)
+	NodeBytes  int // size of one value computed from slots (8 MiB)
+	Roundtrips int // number of invocations of capabilities; only for returned plans (1,000)
 }
 
-// The failure kinds of a plan that reaches a limit. Each is also the name of that limit in the configuration.
+// Failure kinds of a plan that exceeds a limit. Each is "limit/", followed by the name of the limit in the configuration.
 const (
 	visitsExceeded    kind.Kind = "limit/visits"
 	bytesExceeded     kind.Kind = "limit/bytes"
@@ -40,10 +40,11 @@ const (
 	defaultNodeBytes = 8 << 20
 )
 
-// DefaultRoundtrips limits the invocations of capabilities by returned plans, and by requests without a budget.
+// DefaultRoundtrips is the default maximum number of invocations of capabilities by a returned plan, and by a request without a
+// budget.
 const DefaultRoundtrips = 1000
 
-// or returns limit, or otherwise if limit is zero.
+// or returns limit if it is positive, and otherwise the argument otherwise.
 func or(limit, otherwise int) int {
 	if limit > 0 {
 		return limit
@@ -51,7 +52,7 @@ func or(limit, otherwise int) int {
 	return otherwise
 }
 
-// An exceeded is the error for a plan that has reached a limit on its work.
+// An exceeded is the error of a plan that exceeds a limit on its work.
 type exceeded struct {
 	kind    kind.Kind
 	message string
@@ -65,7 +66,7 @@ func (e *exceeded) Retryable() bool     { return false }
 // EndsRun reports whether the error also ends an enclosing fan-out, because its other lanes would reach the same limit.
 func (e *exceeded) EndsRun() bool { return !e.part }
 
-// A meter counts the work of a plan in a run, including the plans that its calls return.
+// A meter counts the work of a plan in a run, including the work of plans that the plan's calls return.
 type meter struct {
 	returned      bool
 	above         *meter
@@ -78,7 +79,7 @@ func newMeter(above *meter, l Limits, visits int) *meter {
 	return &meter{above: above, maxVisits: int64(or(l.Visits, visits)), maxBytes: int64(or(l.Bytes, defaultBytes))}
 }
 
-// visit counts visits of nodes.
+// visit counts n visits of nodes, and returns an error if a limit is exceeded.
 func (m *meter) visit(n int) error {
 	for ; m != nil; m = m.above {
 		if m.visits.Add(int64(n)) > m.maxVisits {
@@ -100,7 +101,8 @@ func (m *meter) take(n int) error {
 
 type meterKey struct{}
 
-// meter returns the meter of the plan in the run of ctx: the enclosing returned plan's meter, or else the plan's own.
+// meter returns the meter for the plan in the run of ctx: the meter of the enclosing returned plan if there is one, otherwise the
+// plan's own.
 func (c *compiler) meter(ctx context.Context) *meter {
 	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return m
@@ -108,10 +110,10 @@ func (c *compiler) meter(ctx context.Context) *meter {
 	return runvalue.Of(ctx, c, func() *meter { return newMeter(nil, c.opts.Limits, defaultVisits) })
 }
 
-// visit counts n upcoming visits.
+// visit counts n visits that are about to happen, and returns an error if a limit is exceeded.
 func (c *compiler) visit(d dag.DAG, n int) error { return c.meter(d.Context()).visit(n) }
 
-// Around returns a context with the limits of a returned plan. Plans returned within the context share these limits.
+// Around returns a context in which the limits of a returned plan apply. All plans returned within this context share the limits.
 func (pl planner) Around(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return ctx
@@ -127,8 +129,8 @@ func (pl planner) Around(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: new(or(limits.Roundtrips, DefaultRoundtrips))}))
 }
 
-// weight returns the number of nodes in one visit of a sequence, including bodies that run once. Loops, maps and branches count
-// their own visits.
+// weight returns the number of nodes visited when a sequence runs once, including bodies that run exactly once. Loops, maps and
+// branches count the visits in their bodies themselves.
 func weight(nodes []*node) int {
 	n := 0
 	for _, node := range nodes {

@@ -15,8 +15,8 @@ const notExpanded = "not-expanded"
 // holes match the placeholders of template languages.
 var holes = regexp.MustCompile(`\{\{\s*[:.$@]?([\w/-]+)[^{}]*\}\}|\$\{\s*([\w/-]+)[^{}]*\}`)
 
-// misread reports a part of a template that names a slot but is data. In a user's plan, it may be intended; in a capability's
-// plan it is an error.
+// misread adds a finding for each part of a template that looks like a slot but is data. The finding is a warning in a user's plan,
+// where the data may be intended, and an error in a plan that a capability returned.
 func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:
@@ -52,7 +52,7 @@ func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 	}
 }
 
-// nodeIn returns the op of a value that looks like a node: one with a known op and an intent or a slot.
+// nodeIn reports whether v looks like a node, that is, whether it has a known op and either "intent" or "as". It returns the op.
 func nodeIn(v edn.Value) (name string, ok bool) {
 	of, _ := v.Field("op")
 	name, _ = of.Name()

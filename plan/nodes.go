@@ -29,7 +29,7 @@ func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 	}, c.leafOptions(n, r)...)
 }
 
-// render fills a template of a node, within the limits of the plan.
+// render returns the value of a node's template, or an error if it exceeds a limit of the plan.
 func (c *compiler) render(t *template, r reads, d dag.DAG) (json.RawMessage, error) {
 	value, err := t.render(view{r, d, c.formulas}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
 	if err != nil {
@@ -51,7 +51,7 @@ type emission struct {
 	value *template
 }
 
-// Emits returns the schema of the emission, as far as it is known.
+// Emits returns the known schemas of the emission and its fields, by path.
 func (e emission) Emits() map[string]*schema.Schema {
 	all := map[string]*schema.Schema{}
 	e.shape(all, "", e.value)
@@ -98,7 +98,7 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	return call.New(name, c.typeOf(n), spec)
 }
 
-// part returns the reader that fills a template, or nil if t is nil.
+// part returns a reader for the value of t, or nil if t is nil.
 func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
@@ -106,7 +106,8 @@ func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	return versioned[any]{dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...), versionOf(t)}
 }
 
-// appAt returns the applicator for calls at a depth. Plans that these calls return are nested one level deeper.
+// appAt returns the applicator for calls at the given depth of the plan. A plan that such a call returns is nested one level
+// deeper.
 func (c *compiler) appAt(depth int) *call.Applicator {
 	if c.apps[depth] != nil || c.app == nil {
 		return c.apps[depth]
@@ -119,7 +120,8 @@ func (c *compiler) appAt(depth int) *call.Applicator {
 	return &app
 }
 
-// readable returns the slots that a plan reads or defines. Plans returned by its calls can read them too.
+// readable returns the names of the slots that the plan reads or defines, and of Options.Slots. Plans that its calls return can
+// read these slots, too.
 func (c *compiler) readable() map[string]bool {
 	all := maps.Clone(c.used)
 	for _, name := range c.visible {
@@ -163,7 +165,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	return stone.Loop(name, a, versioned[bool]{dag.ReaderFunc(holds, t.reads.queries()...), versionOf(n.until)}, n.max)
 }
 
-// neverHolds warns of a loop whose condition can never hold, so that it always fails after its last round.
+// neverHolds adds a warning if the condition of a loop can never hold, because such a loop always fails after its last round.
 func (c *compiler) neverHolds(n *node, t *test) {
 	never := n.until.form == never
 	if t.form == expression && len(t.program.Variables()) == 0 {
@@ -213,7 +215,8 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	return stone.Match(name, stone.On(versioned[string]{on, versionOf(n.value)}, func(key string) string { return key }), cases...)
 }
 
-// selector returns the text with which a value selects a branch.
+// selector returns the text that is compared with the keys of branches: value itself if it is a string, otherwise its canonical
+// JSON.
 func selector(value json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
@@ -223,7 +226,7 @@ func selector(value json.RawMessage) (string, error) {
 	return string(canonical), err
 }
 
-// fieldsOf returns the path into a slot in the form of package schema.
+// fieldsOf returns the path of ref in the form that package schema expects.
 func fieldsOf(ref *slotRef) (path []string) {
 	for _, s := range ref.path {
 		path = append(path, s.String())
@@ -231,8 +234,8 @@ func fieldsOf(ref *slotRef) (path []string) {
 	return path
 }
 
-// unreachable reports branches that no value of a slot selects. The schema of the slot
-// must have a closed list of values.
+// unreachable adds a finding for each branch that no value of the slot selects. It requires that the slot's schema is a closed list
+// of values.
 func (c *compiler) unreachable(n *node, known *scope) {
 	ref := n.value
 	if ref == nil || ref.slot == nil || ref.slot.record || known.find(ref.slot.name) == nil || len(c.definers[ref.slot.name]) != 1 {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// An op is a plan operation. Error messages, the prompt of a model that writes plans and the page docs/reference/plan.md are
-// built from the table of operations. The function readerOf returns the function that reads an op's nodes.
+// An op is a plan operation. Error messages, the guide for models that write plans, and the page docs/reference/plan.md are
+// generated from the table of operations. The function readerOf returns the function that reads an op's nodes.
 type op struct {
 	name    string
 	does    string
 	example string   // a node, in JSON
-	keys    []key    // its keys besides op, id and when
-	like    []string // other names that models use for the op
+	keys    []key    // keys of its nodes, except op, id and when
+	like    []string // other names that models use for the operation
 }
 
 // A key describes one or more keys of a node.
@@ -91,7 +91,7 @@ var operations = []op{
 		[]string{"eval", "run_plan", "run-plan", "call_plan"}},
 }
 
-// ops are the names of the operations, sorted.
+// ops contains the names of the operations, sorted.
 var ops = func() (names []string) {
 	for _, o := range operations {
 		names = append(names, o.name)
@@ -99,7 +99,7 @@ var ops = func() (names []string) {
 	return slices.Sorted(slices.Values(names))
 }()
 
-// opOf returns an operation by its name.
+// opOf returns the operation with the given name, and reports whether there is one.
 func opOf(name string) (op, bool) {
 	i := slices.IndexFunc(operations, func(o op) bool { return o.name == name })
 	if i < 0 {
@@ -108,7 +108,7 @@ func opOf(name string) (op, bool) {
 	return operations[i], true
 }
 
-// likeOp returns the operation for a name from other languages, or "".
+// likeOp returns the name of the operation that other languages call name, or "" if there is none.
 func likeOp(name string) string {
 	name = strings.ToLower(name)
 	for _, o := range operations {
@@ -141,7 +141,8 @@ var likeKeys = map[string][]string{
 	"nodes":    {"steps", "plan", "tasks", "body", "actions"},
 }
 
-// likeKey returns the key of an operation that another name probably means, or "". The keys in taken are already set in the node.
+// likeKey returns the key of o that was probably meant by name, or "" if there is none. It does not return a key for which taken
+// returns true, because the node already has it.
 func likeKey(o op, name string, taken func(string) bool) string {
 	name = strings.ToLower(name)
 	for _, k := range append([]key{{"op, when", ""}}, o.keys...) {

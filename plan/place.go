@@ -14,7 +14,7 @@ import (
 type place struct {
 	up    *place
 	key   string
-	index int // the index in a list, if the key is empty
+	index int // index in a list; used if the key is empty
 	value edn.Value
 }
 
@@ -46,8 +46,8 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most is the maximum number of findings of a plan. Finding the line of a value scans the text, so hostile text full of faults
-// would take quadratic time.
+// most is the maximum number of findings about a plan. Each finding scans the text for its line, so without a limit, hostile text
+// full of faults would take quadratic time.
 const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
@@ -68,7 +68,7 @@ func (r *report) add(f stone.Finding) {
 	r.findings = append(r.findings, f)
 }
 
-// find reports a finding at a place.
+// find adds the finding f, with the given place and message.
 func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
 	if r.full() {
 		return
@@ -78,7 +78,7 @@ func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
 	r.add(f)
 }
 
-// located prepends the line and the column, if known, to a message.
+// located returns message, preceded by the line and the column of the place if they are known.
 func located(at *place, message string) string {
 	if at == nil {
 		return message
@@ -89,7 +89,7 @@ func located(at *place, message string) string {
 	return message
 }
 
-// The types of findings in addition to package stone's types.
+// Types of findings that package stone does not define.
 const (
 	unknownOp     = "unknown-op"
 	unknownField  = "unknown-field"
@@ -101,7 +101,7 @@ const (
 	badSyntax     = "bad-syntax"
 )
 
-// faults adds the faults of a form.
+// faults adds a finding for each of the faults.
 func (r *report) faults(faults form.Faults) {
 	for _, f := range faults {
 		typ := badValue

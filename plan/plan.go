@@ -15,20 +15,20 @@ import (
 type Plan struct {
 	id     string
 	nodes  []*node
-	size   int     // the number of nodes, including all bodies
-	depth  int     // the nesting depth; 1 without bodies
-	stated bool    // whether the plan states its inputs
-	inputs []input // the stated inputs, possibly none
+	size   int     // number of nodes, including all bodies
+	depth  int     // nesting depth; 1 without bodies
+	stated bool    // the plan declares its inputs
+	inputs []input // declared inputs, possibly none
 
 	// faults are the findings about the plan's form.
 	faults stone.Findings
 
-	text   []byte // the canonical text; nil if the form has faults
+	text   []byte // canonical text; nil if the form has faults
 	digest string
-	last   atomic.Pointer[compiler] // the last compilation; see compiled
+	last   atomic.Pointer[compiler] // result of the last compilation; see compiled
 }
 
-// node is one node of a plan. Fields that its op does not use are zero.
+// node is one node of a plan. Fields are zero if its op does not use them.
 type node struct {
 	op   string
 	id   string
@@ -36,13 +36,13 @@ type node struct {
 	when *guard
 	at   *place
 
-	value       *template // input, value, over, on or question
+	value       *template // template in input, value, over, on or question
 	context     *template
 	constraints *template
 	spec        call.Spec // for a call, tool or apply
 	pin         *slotRef  // the slot of :cap/id
-	candidates  []handle  // the candidates, if some of them are slots
-	program     *slotRef  // the slot of the applied plan
+	candidates  []handle  // candidates of the call, if some of them are slots
+	program     *slotRef  // for an apply: slot of the plan to apply
 	bodies      []body    // bodies of a composite
 	until       *guard
 	max         int
@@ -50,10 +50,10 @@ type node struct {
 	choices     []string
 }
 
-// asks reports whether the node is a call in the sense of package call.
+// asks reports whether the node becomes a call of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
-// loss defines how many lanes a fan-out may lose; by default, all but one.
+// loss defines how many lanes of a fan-out may fail. The zero value means all but one.
 type loss struct {
 	all        bool
 	quorum     int
@@ -62,18 +62,18 @@ type loss struct {
 
 // body is a sequence of nodes: a body, a lane or a branch.
 type body struct {
-	key   string // for a branch: the value that selects it
+	key   string // for a branch: value that selects it
 	at    *place
 	nodes []*node
 }
 
-// Read reads a plan, in EDN or JSON. Read reads as much of the plan as possible: Check reports faults as findings, and Ashlar
-// rejects a plan with faults. The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than 8 MiB, or nested
-// more than 512 deep.
+// Read parses a plan in EDN or JSON. If data is neither, is longer than 8 MiB, or is nested more than 512 deep, Read returns a
+// *stone.Invalid. It returns no error for other faults in the plan: Check reports these as findings, and Ashlar rejects a plan that
+// has any.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
-// maxNodes is the maximum number of nodes of a plan that are read. Further nodes are only counted, and the compiler rejects such
-// a plan.
+// maxNodes is the maximum number of nodes that Read parses. It only counts further nodes, and the compiler rejects a plan that has
+// them.
 const maxNodes = 100_000
 
 func read(data []byte, most int) (*Plan, error) {
@@ -95,20 +95,20 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns the plan's ID, or "".
+// ID returns the plan's ID, or "" if it has none.
 func (p *Plan) ID() string { return p.id }
 
 // Nodes returns the number of nodes in the plan, including all bodies.
 func (p *Plan) Nodes() int { return p.size }
 
-// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. The digest does not depend on the notation, the order
-// of fields, or fields that are set to their default. It is "" if the form of the plan has faults.
+// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. The digest does not depend on the notation, on the
+// order of fields, or on fields that are set to their default. Digest returns "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
-// String returns the canonical text of the plan, EDN on one line, or "" if its form has faults.
+// String returns the canonical text of the plan, which is EDN on one line, or "" if the form of the plan has faults.
 func (p *Plan) String() string { return string(p.text) }
 
-// EDN returns the plan in a readable form, with line breaks.
+// EDN returns the plan as EDN with line breaks and indents. It returns an error if the form of the plan has faults.
 func (p *Plan) EDN() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()
@@ -120,8 +120,8 @@ func (p *Plan) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// JSON returns the plan as JSON, on one line. Some data has no JSON form: a string key "slot/id" and, in an emit, a string ":x"
-// would be read as slots.
+// JSON returns the plan as JSON on one line. It returns an error if the form of the plan has faults, or if some of its data cannot
+// be written in JSON: a string key "slot/id" and, in an emit, a string ":x" would be read as slots.
 func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()

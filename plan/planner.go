@@ -15,18 +15,18 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Planner returns a call.Planner, for call.Applicator.Plans, that runs the plans returned by capabilities. Calls within plans use
-// one by default. A returned plan can read the nodes that its call declares, and the slots of the enclosing plan or of opts. To
-// ask a person, the plan needs the effect ask.
+// Planner returns a call.Planner for the field Plans of a call.Applicator. It runs the plans that capabilities return. Calls within
+// plans have such a planner by default. A returned plan can read the nodes that its call declares, and the slots of the enclosing
+// plan or of opts. To ask a person, the plan needs the effect ask.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
 	opts   Options
-	depth  int       // the depth of the call that was answered
-	within *compiler // the enclosing plan; nil outside plans
+	depth  int       // depth of the call whose answer is the plan
+	within *compiler // the enclosing plan; nil if the call is not in a plan
 }
 
-// passes returns a predicate for the slots that a call passes on to a returned plan.
+// passes returns a function that reports whether a call with the queries passed passes a slot on to a returned plan.
 func (pl planner) passes(passed []dag.Query) func(name string) bool {
 	names := map[string]bool{}
 	for _, q := range passed {
@@ -88,7 +88,7 @@ func (pl planner) Plan(ctx context.Context, app *call.Applicator, req *call.Requ
 	return c.ashlar, nil
 }
 
-// refused returns the error for an invalid plan that a capability returned.
+// refused returns the error for an invalid plan that a capability returned, with the given findings.
 func refused(findings stone.Findings) error {
 	err := findings.Err()
 	errs := findings.Errors()
@@ -115,8 +115,8 @@ func refused(findings stone.Findings) error {
 	return e
 }
 
-// schemaIn returns the schema of a slot if the slot's value in d fits it. After a fan-out it does not, because the value is then
-// a list.
+// schemaIn returns the schema of a slot if the slot's value in d matches it, and otherwise nil. After a fan-out the value does not
+// match, because it is a list.
 func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 	s, n := c.slotType(name).Schema(), nearest(d, open(name))
 	if s == nil || n == nil || s.Validate(d.Context(), []byte(n.JSON())) != nil {
@@ -125,8 +125,9 @@ func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 	return s
 }
 
-// Valid implements the optional method of a call.Planner for the check plan-valid: it returns why a plan in a slot cannot run. A
-// slot that neither the plan nor d defines may be supplied when the plan is applied, unless the plan declares its inputs.
+// Valid implements an optional method of a call.Planner, which the check plan-valid uses. It returns an error if the plan in text
+// cannot run, and otherwise nil. A slot that neither the plan nor d defines is not an error, because it may be supplied when the
+// plan is applied, unless the plan declares its inputs.
 func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []string) *call.Error {
 	p, err := read(text, pl.opts.Limits.nodes())
 	if err != nil {
@@ -148,7 +149,8 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 	return call.AsError(refused(found))
 }
 
-// bindings returns the steps that write the slots bound by a plan's bindings.
+// bindings returns the steps that write the slots of a plan's bindings, the names of these slots, and findings about invalid
+// bindings.
 func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings stone.Findings) {
 	if object == nil {
 		return nil, nil, nil
@@ -175,17 +177,18 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 	return steps, names, findings
 }
 
-// binding returns the step that writes one bound slot.
+// binding returns the step that writes the slot name with the given value.
 func binding(name string, value json.RawMessage) stone.Ashlar {
 	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }, stone.Effects())
 }
 
-// contextSlot is the slot with the context of the answered request, unless the plan has a binding of that name.
+// contextSlot is the name of the slot that contains the context of the answered request, unless the plan has a binding of that
+// name.
 const contextSlot = "context"
 
-// Capability makes a capability from a plan. It answers a request with the plan. The applicator runs the plan with the input's
-// fields as slots and the request's context as the slot "context". Kind defaults to "plan", and CanProduce to plans only. The
-// error is a *stone.Invalid if the form of the plan has faults.
+// Capability returns a capability that answers every request with the plan p. The applicator then runs the plan, with the fields of
+// the request's input as slots and the request's context as the slot "context". In m, Kind defaults to "plan", and CanProduce to
+// plans only. If the form of the plan has faults, the error is a *stone.Invalid.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()
 	if text == "" {

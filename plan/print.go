@@ -8,14 +8,16 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A printer writes a parsed plan as canonical text: without fields that have their default value, and in a fixed order of fields.
+// A printer writes a parsed plan as canonical text: with the fields in a fixed order, and without fields that have their default
+// value.
 type printer struct {
 	text []byte
 	json bool
 	err  error
 }
 
-// print writes the plan in one of the notations. The size is a hint, in bytes.
+// print returns the plan as JSON if json is true, and otherwise as EDN. The argument size is the expected length of the text in
+// bytes.
 func (p *Plan) print(json bool, size int) ([]byte, error) {
 	w := &printer{json: json, text: make([]byte, 0, size)}
 	w.open('{')
@@ -49,7 +51,7 @@ func (w *printer) open(c byte) { w.text = append(w.text, c) }
 
 func (w *printer) close(c byte) { w.text = append(w.text, c) }
 
-// next writes the separator before an element or key, except before the first.
+// next writes the separator before an element or a key, unless it is the first one.
 func (w *printer) next() {
 	switch w.text[len(w.text)-1] {
 	case '{', '[':
@@ -62,7 +64,7 @@ func (w *printer) next() {
 	}
 }
 
-// key starts a field of a node.
+// key writes the key of a field.
 func (w *printer) key(name string) {
 	w.next()
 	w.name(name)
@@ -86,9 +88,9 @@ func (w *printer) name(name string) {
 	}
 }
 
-// word writes a string, in EDN as a keyword if possible.
+// word writes a string. In EDN it writes a keyword if possible.
 func (w *printer) word(text string) {
-	if isSlotKey(text) { // a key of data, which would be read as a slot
+	if isSlotKey(text) { // a key of data that would be read as a slot in JSON
 		w.fail(errSlot, w.json)
 	}
 	if w.json || !isKeyword(text) || isSlotKey(text) || text == celKey {
@@ -153,7 +155,7 @@ func (w *printer) names(key string, names []string, kept bool) {
 	w.close(']')
 }
 
-// inner writes a field whose value is a map, unless the map is empty.
+// inner writes a field whose value is a map. The function fill writes the content. If it writes none, the field is omitted.
 func (w *printer) inner(key string, fill func()) {
 	before := len(w.text)
 	w.key(key)
@@ -216,7 +218,7 @@ func (w *printer) node(n *node) {
 	w.close('}')
 }
 
-// valueKey returns the field that contains the template of a node.
+// valueKey returns the name of the field that contains the template of a node with the given op.
 func valueKey(op string) string {
 	switch op {
 	case "let":
@@ -278,7 +280,7 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template. If words is true, the template is the whole value of an emit's field.
+// template writes a template. The argument words is true if the template is the whole value of a field of an emit.
 func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:

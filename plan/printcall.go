@@ -62,7 +62,7 @@ func (w *printer) requires(r *call.Requires) {
 	w.names("cap/tags", r.Tags, false)
 }
 
-// limit writes a limit. A negative limit is written as 0, which allows no spending.
+// limit writes a field with a limit. It writes a negative limit as 0, which means that nothing may be spent.
 func (w *printer) limit(key string, n float64) {
 	if n != 0 {
 		w.key(key)

@@ -13,11 +13,11 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// reading parses data as a typed plan and reports its faults.
+// reading parses data as a plan, and collects findings about its form.
 type reading struct {
 	report
 	size, depth int
-	most        int // the maximum number of nodes to read; further nodes are only counted
+	most        int // maximum number of nodes to read; further nodes are only counted
 }
 
 func (r *reading) plan(v edn.Value) *Plan {
@@ -37,7 +37,7 @@ func (r *reading) plan(v edn.Value) *Plan {
 	return p
 }
 
-// sequence reads a vector of nodes.
+// sequence reads a vector of nodes at the given place and nesting depth.
 func (r *reading) sequence(at *place, depth int) []*node {
 	r.depth = max(r.depth, depth)
 	if !r.vector(at, "a vector of nodes") {
@@ -64,7 +64,7 @@ func (r *reading) vector(at *place, what string) bool {
 	return true
 }
 
-// readerOf returns the function that reads the nodes of an op, except op, id and when.
+// readerOf returns the function that reads the fields of an op's nodes, except op, id and when.
 func readerOf(op string) func(*reading, *node, fields) {
 	switch op {
 	case "apply":
@@ -100,7 +100,7 @@ type fields struct {
 	depth int
 }
 
-// place returns the place of a field, or nil if it is not set.
+// place returns the place of the field key, or nil if the field is not set.
 func (f fields) place(key string) *place {
 	v, ok := f.Field(key)
 	if !ok {
@@ -109,7 +109,7 @@ func (f fields) place(key string) *place {
 	return f.at.field(key, v.EDN())
 }
 
-// node reads a node. If the op is unknown, it keeps only the node's names.
+// node reads a node. If the op is unknown, the returned node has only its names.
 func (r *reading) node(at *place, depth int) *node {
 	n := &node{at: at}
 	faults := form.Read(at.value, func(m *form.Map) {
@@ -155,7 +155,8 @@ func meant(op string) string {
 	return ""
 }
 
-// likened adds a hint to a fault of a node if an unknown name is used in another language: the equivalent name in plans.
+// likened adds a suggestion to f if a name in the node is unknown in plans but known from other languages. The suggestion is the
+// equivalent name in plans.
 func (n *node) likened(f *form.Fault, v edn.Value) {
 	has := func(key string) bool { _, ok := v.Field(key); return ok }
 	switch o, known := opOf(n.op); {
@@ -176,7 +177,7 @@ func (n *node) likened(f *form.Fault, v edn.Value) {
 	}
 }
 
-// name reads an identifier: a name, or a string.
+// name reads the field key, which must be a name or a string, into *to.
 func (f fields) name(key string, to *string) {
 	if v, ok := f.Field(key); ok {
 		if v.EDN().Kind() == edn.KindString && !v.EDN().IsJSON() {
@@ -187,7 +188,7 @@ func (f fields) name(key string, to *string) {
 	}
 }
 
-// field reads a field as a template. It returns nil if the field is not set.
+// field reads the field key as a template. It returns nil if the field is not set.
 func (r *reading) field(f fields, key string, words bool) *template {
 	v, ok := f.Field(key)
 	if !ok {
@@ -308,8 +309,7 @@ func (r *reading) readMatch(n *node, f fields) {
 	slices.SortStableFunc(n.bodies, func(a, b body) int { return strings.Compare(a.key, b.key) })
 }
 
-// branchKey returns the key of a branch. JSON keys are text, so a number or boolean
-// equals its text.
+// branchKey returns the key of a branch as text. A number or boolean equals its JSON text, because keys in JSON are strings.
 func branchKey(v edn.Value) (string, bool) {
 	switch v.Kind() {
 	case edn.KindString, edn.KindKeyword, edn.KindSymbol:

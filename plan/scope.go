@@ -8,26 +8,25 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// A scope contains the slots known at a place of a plan, including the slots of the enclosing
-// sequences.
+// A scope contains the slots known at a place in a plan. Through up, it includes the slots known in the enclosing sequences.
 type scope struct {
 	up    *scope
 	slots map[string]*slot
 }
 
-// A slot contains the facts about a slot that are known before a run.
+// A slot describes what is known about a slot before a run.
 type slot struct {
 	sure  bool
-	under [][]string // if not sure: lists of guards; the slot is defined if all guards of one list hold
-	fails bool       // the slot of a call that may fail, so there may be no value
-	lanes bool       // the value is gathered from a lane, which may be lost
+	under [][]string // lists of guards; if not sure, the slot is defined if all guards of one list hold
+	fails bool       // a call that may fail defines the slot, so it may have no value
+	lanes bool       // the value comes from a lane, which may be lost
 	call  bool       // the slot has a record
 	given bool       // the slot comes from outside the plan
 }
 
 func (s *scope) inner() *scope { return s.room(0) }
 
-// room returns an inner scope with capacity for n slots.
+// room returns a scope within s, with capacity for n slots.
 func (s *scope) room(n int) *scope { return &scope{up: s, slots: make(map[string]*slot, n)} }
 
 func (s *scope) find(name string) *slot {
@@ -39,7 +38,7 @@ func (s *scope) find(name string) *slot {
 	return nil
 }
 
-// names ranges over the names of the slots, starting with the innermost scope.
+// names yields the names of all slots in s and the scopes around it, innermost first.
 func (s *scope) names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for ; s != nil; s = s.up {
@@ -52,7 +51,7 @@ func (s *scope) names() iter.Seq[string] {
 	}
 }
 
-// define notes a slot and merges it with an existing one.
+// define adds a slot to the scope. If the slot is not sure and is already defined, the two definitions are merged.
 func (s *scope) define(name string, def slot) {
 	if before := s.find(name); before != nil && !def.sure {
 		def.sure = before.sure
@@ -64,7 +63,7 @@ func (s *scope) define(name string, def slot) {
 	s.slots[name] = &def
 }
 
-// within reports whether the slot is defined if these guards hold.
+// within reports whether the slot is certain to be defined if all of the guards hold.
 func (s *slot) within(name string, guards []string) bool {
 	if s.sure || slices.Contains(guards, isPresent+" "+name) {
 		return true
@@ -74,7 +73,7 @@ func (s *slot) within(name string, guards []string) bool {
 	})
 }
 
-// guarded returns the slot as seen outside a guarded node.
+// guarded returns the slot as it is known after a node with the given guard.
 func (s slot) guarded(guard string) slot {
 	if guard == "" {
 		return s
@@ -91,14 +90,14 @@ func (s slot) guarded(guard string) slot {
 	return s
 }
 
-// leave adds the slots of an inner scope to the enclosing one.
+// leave adds the slots of inner to s, as known after a node with the given guard.
 func (s *scope) leave(inner *scope, guard string) {
 	for name, def := range inner.slots {
 		s.define(name, def.guarded(guard))
 	}
 }
 
-// either adds the slots of several branches. A slot is sure if all branches define it.
+// either adds the slots of several branches to s. A slot is sure only if it is sure in all branches.
 func (s *scope) either(ways []*scope) {
 	all := map[string]*slot{}
 	count := map[string]int{}
@@ -125,26 +124,26 @@ func (s *scope) either(ways []*scope) {
 	}
 }
 
-// A laneSlot is a slot that lanes of a fan-out define.
+// A laneSlot is a slot that one or more lanes of a fan-out define.
 type laneSlot struct {
 	slot
 	many bool // several lanes define the slot, so its value is a list of their values
 }
 
-// A census lists the names that a plan uses, at any depth.
+// A census contains the names that a plan uses, at any depth.
 type census struct {
 	definers map[string][]*node
 	used     map[string]bool
-	names    []string // all slots that are defined
-	texts    []string // the texts of the expressions
+	names    []string // names of all slots that the plan defines
+	texts    []string // texts of all expressions
 }
 
-// uses reports whether a slot may be read.
+// uses reports whether the plan may read the slot name.
 func (c *census) uses(name string) bool {
 	return c.used[name] || slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(text, name) })
 }
 
-// reads reports whether the plan may read a slot.
+// reads reports whether the plan may read the slot name.
 func (p *Plan) reads(name string) bool {
 	c := census{definers: map[string][]*node{}, used: map[string]bool{}}
 	c.take(p.nodes)
@@ -177,8 +176,7 @@ func (c *census) take(nodes []*node) {
 	}
 }
 
-// carried calls fn for the nodes whose slots may remain from one round of a loop to the
-// next.
+// carried calls fn for each node whose slot may remain from one round of a loop to the next.
 func carried(nodes []*node, fn func(*node)) {
 	for _, n := range nodes {
 		if n.op != "map" {
@@ -200,7 +198,7 @@ func hasEmit(nodes []*node) bool {
 	})
 }
 
-// checkNames reports names that two nodes of one sequence share, and reserved names.
+// checkNames adds findings for names that two nodes of a sequence share, and for reserved names.
 func (c *compiler) checkNames(nodes []*node) {
 	as, ids := make(map[string]bool, len(nodes)), make(map[string]bool, len(nodes))
 	for _, n := range nodes {
@@ -210,7 +208,7 @@ func (c *compiler) checkNames(nodes []*node) {
 			} else if as[n.as] && n.op != "map" {
 				c.findIn(n, "as", stone.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
 			}
-			as[n.as] = as[n.as] || n.op != "map" // the "as" of a map names the item
+			as[n.as] = as[n.as] || n.op != "map" // the "as" of a map names the item, not the node
 		}
 		if n.id != "" {
 			if ids[n.id] {
@@ -221,7 +219,7 @@ func (c *compiler) checkNames(nodes []*node) {
 	}
 }
 
-// findIn reports a finding at a field of a node.
+// findIn adds a finding at the field key of n or, if that is not set, at n itself.
 func (c *compiler) findIn(n *node, key string, f stone.Finding, format string, args ...any) {
 	at := n.at
 	if v, ok := at.value.Field(key); ok {

@@ -14,7 +14,7 @@ import (
 
 // This file writes schemas in a short form, and the EDN of messages as JSON.
 
-// typed returns before followed by the short form of a schema, or "" if the schema allows anything.
+// typed returns before, followed by the short form of s. It returns "" if s is nil or allows any value.
 func typed(before string, s *schema.Schema) string {
 	if s == nil || s.String() == "{}" || s.String() == "true" {
 		return ""
@@ -30,10 +30,10 @@ func typed(before string, s *schema.Schema) string {
 	return before + text
 }
 
-// mostShape is the maximum length of a schema's text with three levels, in bytes.
+// mostShape is the maximum length in bytes of the short form of a schema with three levels.
 const mostShape = 400
 
-// shape returns a schema in a form for people and models: {"text":string,"tags"?:[string]}.
+// shape returns a schema in a short form for people and models, such as {"text":string,"tags"?:[string]}.
 func shape(s any, depth int) string {
 	data, _ := s.(map[string]any)
 	if values, ok := data["enum"].([]any); ok {
@@ -76,7 +76,7 @@ func shape(s any, depth int) string {
 	return "any"
 }
 
-// inJSON writes the EDN within text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis is kept.
+// inJSON returns text with the EDN in it replaced by JSON: {:present? :x} by {"present?":"x"}, and :x by "x". It keeps ellipses.
 func inJSON(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -109,7 +109,7 @@ var (
 	tokens  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|:[\w?/.-]+|[{}\[\]]|#\{|[^\s{}\[\],]+`)
 )
 
-// writeJSON writes a form of EDN as JSON.
+// writeJSON writes form, which is EDN, as JSON.
 func writeJSON(b *strings.Builder, form string) {
 	type level struct {
 		isMap bool
@@ -147,7 +147,7 @@ func writeJSON(b *strings.Builder, form string) {
 	}
 }
 
-// formEnd returns the length of the form in brackets at the start of text, or 0.
+// formEnd returns the length of the bracketed form at the start of text, or 0 if the form is not complete.
 func formEnd(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -14,16 +14,16 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// An access describes how a node reads a slot: with which queries, and which nodes are found.
+// An access describes how a node reads a slot: which queries it needs, and which nodes these find.
 type access struct {
 	typ    dag.AnyType
-	failed dag.AnyType // the type of the allowed failure; nil if there can be none
-	needed bool        // whether the validator must find a producer
-	loose  bool        // whether the read is a keyword, which is data if the slot is undefined
-	absent bool        // whether the slot is undefined, even if lanes contain nodes of its type
+	failed dag.AnyType // type of the allowed failure; nil if the slot cannot have one
+	needed bool        // the validator must find a producer
+	loose  bool        // the slot is read as a keyword, which is data if the slot is undefined
+	absent bool        // the slot is undefined, even if lanes contain nodes of its type
 }
 
-// queries returns the queries of the access. A Since query tells whether a failure is nearer than a value.
+// queries returns the queries that the access needs. A Since query shows whether a failure is nearer than a value.
 func (a *access) queries() []dag.Querier {
 	if a.absent {
 		if a.failed == nil {
@@ -41,8 +41,7 @@ func (a *access) queries() []dag.Querier {
 	return []dag.Querier{q, a.failed.Query().Optional(), a.failed.Query().Since(a.typ).Optional()}
 }
 
-// find returns the node of a slot, or the node of its failure. Both are nil if neither
-// exists.
+// find returns the node of the slot or, if that is nearer, the node of its failure. Both are nil if neither exists.
 func (a *access) find(d dag.DAG) (n, failure *dag.Node) {
 	if !a.absent {
 		n = nearest(d, a.typ)
@@ -67,7 +66,7 @@ func nearest(d dag.DAG, t dag.AnyType) *dag.Node {
 	return n
 }
 
-// reads maps slots to the accesses of one node.
+// reads maps the names of slots to the accesses of one node.
 type reads map[string]*access
 
 func (r reads) queries() []dag.Querier {
@@ -127,7 +126,7 @@ func (v view) word(name string) (json.RawMessage, bool, error) {
 	return json.RawMessage(n.JSON()), true, nil
 }
 
-// record is the part of a call's record that a plan can read. It does not depend on time.
+// record is the part of a call's record that a plan can read. It contains no times.
 type record struct {
 	Cap      string    `json:"cap/id,omitempty"`
 	Attempts int       `json:"attempts"`
@@ -136,7 +135,7 @@ type record struct {
 	Out      call.JSON `json:"out,omitempty"`
 }
 
-// recordOf returns the record of a call as JSON, or nil.
+// recordOf returns the record of a call as JSON, given the call's node or its failure. It returns nil if there is no record.
 func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 	var of *call.Record
 	switch {
@@ -188,7 +187,7 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 	return false, nil
 }
 
-// variables returns the values of the slots that an expression reads.
+// variables returns the values of the slots that an expression reads, by name.
 func (v view) variables(program call.Expression) (map[string]json.RawMessage, error) {
 	values := make(map[string]json.RawMessage)
 	for _, name := range program.Variables() {
@@ -213,13 +212,13 @@ func (v view) formula(text string) (json.RawMessage, error) {
 	return value, nil
 }
 
-// isTrue evaluates the expression of a guard.
+// isTrue evaluates the expression of a guard, and reports whether the result is true.
 func isTrue(ctx context.Context, program call.Expression, values map[string]json.RawMessage) (bool, error) {
 	value, err := program.Eval(ctx, values)
 	return string(value) == "true", err
 }
 
-// reserved reports whether plans must not use a name.
+// reserved reports whether name is reserved, so that plans must not use it.
 func reserved(name string) bool {
 	return dag.Reserved(name) || strings.HasPrefix(name, "auth/") || strings.HasPrefix(name, "roles/")
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A template is data with slots. A template is parsed once. Values put into slots are data and never expanded.
+// A template is data with slots. The values of slots are data, too: slots in them are not expanded.
 type template struct {
-	constant json.RawMessage // constant data, if no other field is set
+	constant json.RawMessage // canonical JSON; set only if the data contains no slots
 	slot     *slotRef
-	word     string // a keyword that refers to a slot if the slot is defined
+	word     string // name in a keyword that refers to a slot if the slot is defined
 	fields   []field
 	items    []*template
-	text     bool   // whether the items are the parts of a text
+	text     bool   // the items are the parts of a string
 	formula  string // an expression over slots
 	at       place
 }
@@ -26,7 +26,7 @@ type template struct {
 type field struct {
 	name  string
 	key   []byte // the name as JSON
-	plain bool   // whether it contains no slots
+	plain bool   // the template contains no slots
 	value *template
 }
 
@@ -38,7 +38,7 @@ type slotRef struct {
 	at     *place
 }
 
-// A step of a path is a field or, if element is set, an element of a list.
+// A step is one step of a path: to an element of a list if element is set, otherwise to a field.
 type step struct {
 	field   string
 	index   int
@@ -52,7 +52,7 @@ func (s step) String() string {
 	return s.field
 }
 
-// String returns the reference for messages, such as x.text.0.
+// String returns the reference in the form used in messages, such as x.text.0.
 func (r *slotRef) String() string {
 	var b strings.Builder
 	b.WriteString(r.name)
@@ -65,7 +65,8 @@ func (r *slotRef) String() string {
 	return b.String()
 }
 
-// template reads data with slots. With words, a keyword that is the whole value of a field refers to the slot of that name.
+// template reads the template at a place. If words is true, a keyword that is the whole value of a field refers to the slot of that
+// name.
 func (r *report) template(at place, words bool) *template {
 	t, plain := r.within(at, words)
 	if plain {
@@ -74,7 +75,8 @@ func (r *report) template(at place, words bool) *template {
 	return t
 }
 
-// within reads a part of a template. A plain part has no slots. The caller turns the largest plain part into one constant.
+// within reads the part of a template at a place, and reports whether the part is plain, that is, contains no slots. The caller
+// makes a single constant of the largest plain part.
 func (r *report) within(at place, words bool) (t *template, plain bool) {
 	t = &template{at: at}
 	if flat(at.value, words) {
@@ -111,8 +113,8 @@ func (r *report) within(at place, words bool) (t *template, plain bool) {
 	return t, plain
 }
 
-// flat reports whether data contains only scalars and no slots. Most data does, and needs
-// no further work.
+// flat reports whether v is a non-empty list or map that contains only scalars and no slots. Most data is flat, and needs no
+// further work.
 func flat(v edn.Value, words bool) bool {
 	if v.Len() == 0 || slotKey(v) != "" {
 		return false
@@ -133,7 +135,7 @@ func flat(v edn.Value, words bool) bool {
 	return true
 }
 
-// constant returns data without slots as canonical JSON.
+// constant sets t.constant to the canonical JSON of t, which has no slots.
 func (r *report) constant(t *template) {
 	raw, err := edn.ToJSON(t.at.value)
 	if err == nil {
@@ -145,7 +147,7 @@ func (r *report) constant(t *template) {
 	t.constant = raw
 }
 
-// elements reads the parts of a list. Keywords in a list are never slots.
+// elements reads the elements of a list, and reports whether all are plain. Keywords in a list are never slots.
 func (r *report) elements(t *template) (plain bool) {
 	parts := make([]bool, 0, t.at.value.Len())
 	for i, e := range t.at.value.Elements() {
@@ -164,7 +166,7 @@ func (r *report) elements(t *template) (plain bool) {
 	return false
 }
 
-// fields reads the parts of a map, and sorts them.
+// fields reads the fields of a map, sorts them, and reports whether all are plain.
 func (r *report) fields(t *template, words bool) (plain bool) {
 	t.fields = make([]field, 0, t.at.value.Len())
 	plain = true
@@ -203,7 +205,7 @@ const (
 	celKey     = "cel"
 )
 
-// formulaIn returns the expression of a value {:cel "…"}.
+// formulaIn returns the expression in v, and reports whether v has the form {:cel "…"}.
 func formulaIn(v edn.Value) (text string, ok bool) {
 	if v.Kind() != edn.KindMap || v.Len() != 1 {
 		return "", false
@@ -216,7 +218,7 @@ func formulaIn(v edn.Value) (text string, ok bool) {
 	return "", false
 }
 
-// sentence reads the parts of a text with slots: strings, slots and expressions.
+// sentence reads the parts of a string with slots: strings, slots and expressions.
 func (r *report) sentence(t *template, at place) {
 	t.text = true
 	if kind := at.value.Kind(); kind != edn.KindVector && kind != edn.KindList {
@@ -232,7 +234,7 @@ func (r *report) sentence(t *template, at place) {
 	}
 }
 
-// alone reports fields beside a key that must be the only one.
+// alone adds a finding for each field beside key, which must be the only one.
 func (r *report) alone(at *place, key string) {
 	if at.value.Len() == 1 {
 		return
@@ -244,7 +246,7 @@ func (r *report) alone(at *place, key string) {
 	}
 }
 
-// slotKey returns the key that makes a map a slot, or "".
+// slotKey returns the key that makes the map v a slot, or "" if v is not a slot.
 func slotKey(v edn.Value) string {
 	for k := range v.Entries() {
 		if isSlotKey(k.Text()) {
@@ -264,7 +266,7 @@ func isSlotKey(text string) bool {
 	return false
 }
 
-// word returns the name of a keyword; in JSON a keyword is a string with a leading colon.
+// word returns the name in a keyword, or "" if v is not a keyword. In JSON, a keyword is a string with a leading colon.
 func word(v edn.Value) string {
 	name, ok := v.Name()
 	if !ok || v.IsJSON() && !strings.HasPrefix(v.Text(), ":") {
@@ -273,7 +275,7 @@ func word(v edn.Value) string {
 	return name
 }
 
-// slot reads a slot reference. It reports faults; the result of a faulty reference may lack a name.
+// slot reads a slot reference. If the reference has faults, slot adds findings, and the result may have no name.
 func (r *report) slot(at *place, key string) *slotRef {
 	v, _ := at.value.Field(key)
 	ref := &slotRef{record: key == slotRecord, at: at}
@@ -321,8 +323,7 @@ func stepOf(v edn.Value) (s step, ok bool) {
 	return step{}, false
 }
 
-// slots calls fn for every reference to a slot in the template, and word for every
-// keyword that may be one.
+// slots calls fn for every reference to a slot in the template, and word for every keyword that may refer to a slot.
 func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
 	switch {
 	case t == nil || t.constant != nil:
@@ -363,7 +364,7 @@ type reader interface {
 	word(name string) (value json.RawMessage, ok bool, err error)
 }
 
-// render puts the values of slots into the template. The result is at most most bytes long.
+// render returns the template with the values of slots inserted. It returns an error if the result exceeds most bytes.
 func (t *template) render(r reader, most int) (json.RawMessage, error) {
 	if t == nil {
 		return json.RawMessage("{}"), nil
@@ -440,7 +441,7 @@ func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) 
 	return append(dst, '}'), nil
 }
 
-// say appends the items as text: texts unchanged, other values as JSON.
+// say appends the items as one JSON string: strings unchanged, other values as JSON text.
 func (t *template) say(dst []byte, r reader, most int) ([]byte, error) {
 	var said strings.Builder
 	for _, item := range t.items {
@@ -457,7 +458,7 @@ func (t *template) say(dst []byte, r reader, most int) ([]byte, error) {
 	return canon.Append(dst, said.String())
 }
 
-// walk follows a path into JSON. It returns false if the path does not exist.
+// walk returns the part of value at the given path, or false if there is none.
 func walk(value json.RawMessage, path []step) (json.RawMessage, bool) {
 	for _, s := range path {
 		if s.element {

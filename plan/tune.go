@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// Calls returns the slots of a plan's calls that run at most once: slots outside the
-// body of another node.
+// Calls returns the slots of the plan's calls outside the bodies of other nodes. These calls run at most once.
 func (p *Plan) Calls() (slots []string) {
 	for _, n := range p.nodes {
 		if n.op == "call" && n.as != "" {
@@ -19,8 +18,9 @@ func (p *Plan) Calls() (slots []string) {
 	return slots
 }
 
-// WithCall returns a copy of the plan in which change has been applied to one of its Calls. The error comes from change or says
-// that there is no such call.
+// WithCall returns a copy of the plan in which change has been applied to the call that defines the slot, which must be one of
+// Calls. It returns an error if change does, if there is no such call, if the call takes its capabilities from slots, or if the
+// plan has faults.
 func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, error) {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.op == "call" && n.as == slot })
 	switch {

@@ -13,7 +13,7 @@ import (
 
 // This file handles slots that hold plans to apply, and what they share with slots that hold capabilities; see handles.go.
 
-// meant calls fn for every slot that determines what the node does, rather than its input.
+// meant calls fn for every slot that determines what the node runs, as opposed to its input.
 func (n *node) meant(fn func(*slotRef)) {
 	for _, ref := range []*slotRef{n.pin, n.program} {
 		if ref != nil {
@@ -27,7 +27,8 @@ func (n *node) meant(fn func(*slotRef)) {
 	}
 }
 
-// holds returns the constant value of a slot that only a let defines. It reports a slot that cannot hold a value of the schema.
+// holds returns the value of a slot that is defined only by a let with a constant value. If the slot's value cannot match the
+// schema as, holds adds a finding.
 func (c *compiler) holds(n *node, ref *slotRef, known *scope, as *schema.Schema, what string) (value json.RawMessage, ok bool) {
 	by, def := c.definers[ref.name], known.find(ref.name)
 	if ref.record || len(by) != 1 || def == nil || def.given || !def.sure {
@@ -78,8 +79,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// applied makes the input reader of the tool that applies plans. It reads a constant plan immediately and reports faults in the
-// plan's form.
+// applied returns the reader for the input of the tool that applies plans. If the plan is constant, applied reads it immediately,
+// and adds findings for faults in its form.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	if n.program == nil { // already reported
 		return nil
@@ -104,7 +105,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	return versioned[any]{read, versionOf(n.program, n.value)}
 }
 
-// formOf returns the faults in the form of a plan that is given as a value.
+// formOf returns the findings about the form of the plan in value.
 func formOf(value json.RawMessage, most int) stone.Findings {
 	text := []byte(value)
 	if s := ""; json.Unmarshal(value, &s) == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// system lists the files that nearly every program reads. It omits everything else in /etc, which contains secrets.
+// system contains the files that nearly every program reads. It contains nothing else in /etc, because there are secrets.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",
@@ -14,7 +14,7 @@ var system = []string{
 	"/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl",
 }
 
-// wrapper returns the absolute path of bwrap.
+// wrapper returns the absolute path of bwrap, or an error if it is not installed.
 func wrapper() (string, error) {
 	path, err := lookPath("bwrap")
 	if err != nil {
@@ -23,7 +23,7 @@ func wrapper() (string, error) {
 	return path, nil
 }
 
-// bubblewrap returns the arguments of bwrap that precede the command.
+// bubblewrap returns the command line of bwrap, up to the command that bwrap runs.
 func (o order) bubblewrap() []string {
 	r, dir := o.Reach, o.Dir
 	// A new session has no terminal into which a command could inject input.
@@ -65,7 +65,7 @@ func (o order) bubblewrap() []string {
 	return append(args, "--chdir", dir, "--")
 }
 
-// bind returns the arguments that bind a place under both of its paths.
+// bind returns the arguments of bwrap that make a place available under both of its paths.
 func bind(how string, p place) []string {
 	args := []string{how, p.Real, p.Real}
 	if p.Path != p.Real {
@@ -74,8 +74,8 @@ func bind(how string, p place) []string {
 	return args
 }
 
-// fix returns the arguments that make a path within a writable directory read-only. The directories above the path become mounts,
-// which cannot be renamed or replaced.
+// fix returns the arguments of bwrap that make a path within a writable directory read-only. They also make the directories above
+// the path mounts, so that these cannot be renamed or replaced.
 func (r reach) fix(path string) (args []string) {
 	for _, w := range r.Writable {
 		if !below(path, w.Real) {

@@ -8,15 +8,15 @@ import (
 
 // A Buffer keeps the first and the last bytes written to it, at most Max bytes in total. It is safe for concurrent use.
 type Buffer struct {
-	Max int // the number of bytes to keep
+	Max int // number of bytes to keep
 
 	mu    sync.Mutex
 	total int64
 	head  []byte // the first Max/2 bytes
-	tail  []byte // ends with the last Max-Max/2 bytes of what follows head
+	tail  []byte // bytes after head; ends with the last Max-Max/2 bytes written
 }
 
-// Write never fails, so that the command can continue.
+// Write writes p to the buffer. The error is always nil, so that the command can continue.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,10 +42,10 @@ func (b *Buffer) Size() int64 {
 	return b.total
 }
 
-// String returns the kept bytes as valid UTF-8, with a line that states how many bytes are missing.
+// String returns the kept bytes as valid UTF-8. If bytes are missing, a line between the first and the last bytes says how many.
 func (b *Buffer) String() string { return b.Text(func(part string) string { return part }) }
 
-// Text is like String, but passes the parts before and after the missing bytes to clean.
+// Text is like String, but applies clean to the first and to the last bytes, or to the whole text if no bytes are missing.
 func (b *Buffer) Text(clean func(part string) string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// threads is the number of threads that a process may have on average. It is needed because the kernel counts threads, whereas
-// the supervisor counts processes.
+// threads is the number of threads that a process may have on average. It is needed because the limit is a number of processes, but
+// the kernel counts threads.
 const threads = 8
 
 // A cgroup enforces a command's limits if this process may create control groups, either as root or in a delegated part of the
 // hierarchy. Otherwise it is empty.
 type cgroup struct {
-	dirs []string // the groups; in version 1, one for each controller
-	home []string // the supervisor's groups, in the same order
+	dirs []string // directories of the groups; in version 1, one for each controller
+	home []string // directories of the supervisor's own groups, in the same order
 }
 
-// newCgroup creates a control group with the limits.
+// newCgroup creates a control group with the limits l, or returns an empty cgroup if that is not possible.
 func newCgroup(l Limits) (c cgroup) {
 	lines, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -43,11 +43,11 @@ func newCgroup(l Limits) (c cgroup) {
 	return c
 }
 
-// add creates a group that enforces those limits whose controllers exist, if there are any.
+// add creates a group below home that enforces each of the limits whose controller exists. It creates no group if there is none.
 func (c *cgroup) add(home string, limits map[string]int64) {
 	dir := filepath.Join(home, fmt.Sprintf("stone-%d", os.Getpid()))
 	if os.Mkdir(dir, 0o755) != nil {
-		return // usually this process may not create groups
+		return // usual case: this process may not create groups
 	}
 	set := 0
 	for name, value := range limits {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine permanently applies the policy to the calling thread and the program that it executes.
+// confine permanently applies the policy to the calling thread, and so to the program that the thread executes.
 func (o order) confine() error {
 	// The command must not inherit any descriptors except its streams.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -42,7 +42,7 @@ func (o order) confine() error {
 	return filterCalls(o.Method, o.Network)
 }
 
-// set applies the resource limits, which the kernel enforces separately for this process and each of its descendants.
+// set applies the resource limits. The kernel enforces them separately for this process and for each of its descendants.
 func (l Limits) set() error {
 	seconds := int64(0)
 	if l.CPU > 0 {
@@ -56,8 +56,8 @@ func (l Limits) set() error {
 		positive("threads of the user", unix.RLIMIT_NPROC, userThreads(l.Processes)))
 }
 
-// userThreads returns a limit for all threads of the user, which the kernel counts for every user except root. It leaves room for
-// the threads of a command.
+// userThreads returns a limit on the number of all threads of the user, which the kernel counts for every user except root. The
+// limit leaves room for the threads of a command with the given number of processes. Zero means no limit.
 func userThreads(processes int) int64 {
 	if processes <= 0 {
 		return 0

@@ -8,26 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditArch holds the kernel's names of the supported architectures: 64 bits, with the low half of an argument first.
+// auditArch contains the kernel's numbers of the supported architectures. They have 64 bits and store the low half of an argument
+// first.
 var auditArch = map[string]uint32{
 	"amd64":   unix.AUDIT_ARCH_X86_64,
 	"arm64":   unix.AUDIT_ARCH_AARCH64,
 	"riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// The offsets in struct seccomp_data, which describes a system call to the filter.
+// Offsets in struct seccomp_data, which describes a system call to the filter.
 const (
 	callNumber = 0
 	callArch   = 4
 )
 
-// arg returns the offset of the low half of an argument.
+// arg returns the offset of the low half of the n-th argument.
 func arg(n uint32) uint32 { return 16 + 8*n }
 
 // lastKnown is the newest system call that the rules cover. From number 424 on, the numbers are the same on all architectures.
 const lastKnown = unix.SYS_FILE_SETATTR
 
-// The verdicts of the filter.
+// Verdicts of the filter.
 var (
 	allowed = ret(unix.SECCOMP_RET_ALLOW)
 	denied  = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
@@ -44,7 +45,7 @@ func jump(test uint16, k uint32, then, otherwise uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: then, Jf: otherwise, K: k}
 }
 
-// A rule decides on a system call; its last instruction is the verdict.
+// A rule decides whether a system call is allowed. The last instruction of its body is a verdict.
 type rule struct {
 	call uint32
 	body []unix.SockFilter
@@ -57,12 +58,12 @@ func deny(calls ...uint32) (rules []rule) {
 	return rules
 }
 
-// onlySelf allows a call whose n-th argument, a process ID, is 0.
+// onlySelf returns a rule that allows a call only if its n-th argument, a process ID, is 0.
 func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
 
-// modeCalls are the calls that set a file mode, each with the index of the mode among its arguments.
+// modeCalls contains the calls that set a file mode, each with the index of the argument that is the mode.
 var modeCalls = append([]modeCall{
 	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2},
 	{unix.SYS_MKNODAT, 2},
@@ -70,17 +71,17 @@ var modeCalls = append([]modeCall{
 
 type modeCall struct{ call, arg uint32 }
 
-// noSpecialMode denies a call that would set the set-user-id or set-group-id bit, because anyone who ran such a file later would
-// act as the user of this program.
+// noSpecialMode returns a rule that denies a call if it would set the set-user-id or set-group-id bit of a file. Anyone who ran
+// this file later would act as the user of this program.
 func noSpecialMode(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
 }
 
-// openCalls are the calls that may create a file, each with the index of the flags among its arguments. The mode is the next
-// argument, and has a meaning only if a file is created.
+// openCalls contains the calls that may create a file, each with the index of the argument with the flags. The next argument is the
+// mode, which has a meaning only if a file is created.
 var openCalls = append([]modeCall{{unix.SYS_OPENAT, 2}}, legacyOpens...)
 
-// noSpecialFile is like noSpecialMode, but for a call that may create a file.
+// noSpecialFile is like noSpecialMode, but for a call that may create a file. The argument flags is the index of the flags.
 func noSpecialFile(call, flags uint32) rule {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	return rule{call, []unix.SockFilter{
@@ -88,7 +89,7 @@ func noSpecialFile(call, flags uint32) rule {
 		load(arg(flags + 1)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
 }
 
-// noPath denies a call whose n-th argument, a path, is not NULL.
+// noPath returns a rule that denies a call unless its n-th argument, a path, is NULL.
 func noPath(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{
 		load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 3),
@@ -98,7 +99,7 @@ func noPath(call, n uint32) rule {
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// always returns the rules for both methods.
+// always returns the rules that apply to both methods.
 func always() []rule {
 	rules := deny(
 		// Access to other processes through memory, descriptors and debugging.
@@ -143,7 +144,7 @@ func always() []rule {
 	)
 }
 
-// underLandlock denies the calls whose effect a namespace would isolate.
+// underLandlock returns rules for Landlock. They deny calls whose effects a namespace would isolate under Bubblewrap.
 func underLandlock() []rule {
 	return append(deny(legacyChanges...), append(deny(
 		unix.SYS_SETSID, unix.SYS_SETPGID, // because the supervisor kills the group
@@ -160,8 +161,8 @@ func underLandlock() []rule {
 	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
-// sockets returns the rules that allow Internet sockets, and netlink sockets to look up addresses and routes, or no sockets at
-// all.
+// sockets returns rules about creating sockets. If inet is true, they allow only Internet sockets, and netlink sockets for looking
+// up addresses and routes. If it is false, they deny all sockets.
 func sockets(inet bool) []rule {
 	if !inet {
 		return deny(unix.SYS_SOCKET)
@@ -190,12 +191,12 @@ func filterCalls(m Method, network bool) error {
 }
 
 func callFilter(rules []rule) []unix.SockFilter {
-	// Programs for another architecture are denied, because the numbers below mean something else there.
+	// Programs for a different architecture are killed, because system calls have different numbers there.
 	out := []unix.SockFilter{
 		load(callArch), jump(unix.BPF_JEQ, auditArch[runtime.GOARCH], 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(callNumber),
 	}
-	if runtime.GOARCH == "amd64" { // x32 calls have different numbers too
+	if runtime.GOARCH == "amd64" { // x32 calls have different numbers, too
 		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
 	}
 	// The rules do not cover calls of later kernels.

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// alternatives reports why no branch of an anyOf or oneOf fits. If the type of the value fits exactly one branch, it reports the
-// problems of that branch. Otherwise, it reports one problem that lists all branches.
+// alternatives reports why the value matches no branch of an anyOf or oneOf. If the type of the value fits exactly one branch, it
+// reports the problems of that branch. Otherwise, it reports one problem that lists all branches.
 func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	var wanted []string
 	var meant []*jsonschema.ValidationError
@@ -44,7 +44,7 @@ func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	}
 }
 
-// mismatch returns the types that a branch requires, if the value fails the branch because of its own type.
+// mismatch returns the types that a branch requires if the value does not match the branch because of its own type.
 func mismatch(e *jsonschema.ValidationError, at []string) []string {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == len(at) {
 		return k.Want
@@ -55,7 +55,7 @@ func mismatch(e *jsonschema.ValidationError, at []string) []string {
 	return nil
 }
 
-// value returns the value at a location of the document.
+// value returns the value at a location in the document.
 func (r *reporter) value(at []string) any {
 	v := r.document
 	for _, token := range at {
@@ -77,7 +77,7 @@ func within(v any, token string) any {
 	return v
 }
 
-// path writes a location in Go syntax: items[3].price. Only the end of a long path is kept.
+// path returns a location in Go syntax, such as items[3].price. Of a long path, it returns only the end.
 func (r *reporter) path(at []string) string {
 	path := ""
 	v := r.document
@@ -98,7 +98,7 @@ func (r *reporter) path(at []string) string {
 	return path
 }
 
-// allowed lists the properties of the object schema at an address.
+// allowed returns the names of the properties of the object schema at an address.
 func (r *reporter) allowed(url string) string {
 	if r.schema == nil {
 		return ""

@@ -8,9 +8,9 @@ import (
 )
 
 // At returns the schema of the value at a path of property names and array indexes (as digits). It follows references and
-// alternatives, and joins several possible schemas by anyOf. It returns false only if the path certainly does not exist: if an
-// object lists its properties, the name is not among them, and the schema does not mention further properties. It returns a nil
-// *Schema, which accepts anything, if the path may have any value.
+// alternatives. If several schemas are possible, it returns their anyOf. At returns false only if the path is certain not to exist,
+// that is, if an object schema lists its properties, does not list the name, and does not mention further properties. If the path
+// may have any value, At returns a nil *Schema, which accepts any value.
 func (s *Schema) At(path ...string) (*Schema, bool) {
 	if s == nil || len(path) == 0 {
 		return s, true
@@ -41,11 +41,11 @@ func (s *Schema) At(path ...string) (*Schema, bool) {
 	return s.places.put(key.String(), s.extract(distinct(nodes))), true
 }
 
-// maxBranches is the maximum number of alternatives tried, because a schema may be hostile. Beyond it, any value is considered
-// possible.
+// maxBranches is the maximum number of alternatives to try, because a schema may be hostile. If there are more, any value is
+// considered possible.
 const maxBranches = 1000
 
-// step descends by one name. It returns the possible schemas.
+// step descends by one name, and returns the possible schemas there.
 func (s *Schema) step(v view, name string, budget *int) ([]any, presence) {
 	index, err := strconv.Atoi(name)
 	isIndex := err == nil && index >= 0
@@ -102,8 +102,7 @@ func distinct(nodes []any) []any {
 	return out
 }
 
-// Properties returns the sorted names of the properties that the schema lists for objects, in any
-// of its alternatives.
+// Properties returns the names of the object properties that the schema lists in any of its alternatives, sorted.
 func (s *Schema) Properties() []string {
 	names := map[string]bool{}
 	if s != nil {
@@ -119,8 +118,9 @@ func (s *Schema) Properties() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Enum returns the closed list of values, if the schema has one. The values are strings, booleans, nil, json.Number, []any and
-// map[string]any. A boolean has the list true and false. The lists of alternatives are joined if every alternative has one.
+// Enum returns all values that the schema allows, and reports whether it allows only a closed list of values. Each value is a
+// string, bool, nil, json.Number, []any or map[string]any. The type boolean counts as the list of true and false. If every
+// alternative of the schema has a list, Enum joins these lists.
 func (s *Schema) Enum() (values []any, ok bool) {
 	if s == nil {
 		return nil, false
@@ -147,7 +147,7 @@ func (s *Schema) Enum() (values []any, ok bool) {
 	return values, true
 }
 
-// fewValues lists all values of the given types, if they are only boolean and null.
+// fewValues returns all values of the given types if these are only boolean and null.
 func fewValues(types []string) (values []any, ok bool) {
 	for _, t := range types {
 		switch t {
@@ -162,8 +162,8 @@ func fewValues(types []string) (values []any, ok bool) {
 	return values, true
 }
 
-// Encoding returns the contentEncoding and the contentMediaType of strings, or "" if the schema does not state them. If its
-// alternatives differ, Encoding returns the values from the first alternative that states one.
+// Encoding returns the contentEncoding and the contentMediaType that the schema states for strings, each "" if it states none. If
+// the schema has alternatives, Encoding uses the first one that states either of the two.
 func (s *Schema) Encoding() (encoding, mediaType string) {
 	if s == nil {
 		return "", ""
@@ -183,7 +183,7 @@ func (s *Schema) Encoding() (encoding, mediaType string) {
 	return encoding, mediaType
 }
 
-// branches calls f with each combination of alternatives.
+// branches calls f with each combination of the alternatives in the view.
 func (s *Schema) branches(v view, budget *int, f func(view)) {
 	if *budget--; *budget < 0 || v.never {
 		return
@@ -198,7 +198,7 @@ func (s *Schema) branches(v view, budget *int, f func(view)) {
 	}
 }
 
-// plain converts a value of a tree to the types of encoding/json.
+// plain converts a value in a tree to the types that encoding/json uses.
 func plain(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Compatible reports why a consumer cannot read every value that the producer's schema describes. An empty result means that no
-// incompatibility is certain. A nil schema is compatible with any other schema.
+// Compatible returns the reasons why a consumer with one schema cannot read every value described by the producer's schema. An
+// empty result means that no incompatibility is certain. A nil schema is compatible with every other schema.
 //
-// It reports all problems that are certain from the schemas: a type that the consumer rejects; a property that it requires and
-// the producer never writes or may omit; a property that it forbids; a value in the producer's closed list that it rejects. Some
-// alternative of the consumer must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
-// values that no other has. Limits such as maxLength or pattern, and a consumer's enum where the producer's type is open, are
-// left to validation. Null is left to validation too, because Go writes a nil slice, map or pointer as null and can read null
-// into anything.
+// Compatible returns all problems that are certain from the schemas: a type that the consumer rejects; a property that the consumer
+// requires but the producer never writes or may omit; a property that the consumer forbids; and a value in the producer's closed
+// list that the consumer rejects. For each alternative of the producer, the consumer must have an alternative that can read it.
+// Each schema of a oneOf is assumed to allow values that no other schema of the oneOf allows. Only validation checks limits such as
+// maxLength or pattern, and a consumer's enum where the producer has no closed list. The same is true of null, because Go writes a
+// nil slice, map or pointer as null and can read null into any type.
 //
-// The result is cached for the pair of pointers.
+// Compatible caches its result for each pair of pointers.
 func Compatible(producer, consumer *Schema) []Problem {
 	if producer == nil || consumer == nil || producer == consumer {
 		return nil
@@ -32,25 +32,26 @@ func Compatible(producer, consumer *Schema) []Problem {
 	return slices.Clone(problems)
 }
 
-// finding is a problem with some or all of the producer's values. An alternative of the consumer is excluded only if it cannot
-// read any value at all.
+// finding is a problem with some or all of the producer's values. It rules out an alternative of the consumer only if it concerns
+// all values.
 type finding struct {
 	Problem
-	all      bool // whether none of the producer's values can be read
-	mistyped bool // whether the type of the value itself is the reason
+	all      bool // the problem concerns all of the producer's values
+	mistyped bool // the reason is the type of the value itself, not of a part
 }
 
-// maxSteps limits the work on hostile schemas; problems beyond the limit are not reported.
+// maxSteps is the maximum number of steps in one comparison, because a schema may be hostile. Problems found later are not
+// reported.
 const maxSteps = 20_000
 
 // comparison walks the producer's and the consumer's tree in parallel.
 type comparison struct {
 	producer, consumer *Schema
-	known              map[string][]finding // the findings for each pair of nodes; a pair in progress has none
+	known              map[string][]finding // findings for each pair of nodes; none for a pair in progress
 	steps              int
 }
 
-// read compares nodes of the producer, all of which apply, with one node of the consumer.
+// read compares nodes of the producer with one node of the consumer. All nodes of the producer apply to the same value.
 func (c *comparison) read(produced []any, consumed any) []finding {
 	var b strings.Builder
 	for _, node := range append(slices.Clone(produced), consumed) {
@@ -104,7 +105,7 @@ func (c *comparison) readView(p view, consumed any) []finding {
 		if p.vague {
 			found = slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return !f.all })
 			if len(found) == 0 {
-				return nil // the vague keyword may exclude the other kinds of value
+				return nil // the vague keyword may exclude other kinds of values
 			}
 		}
 		results = append(results, found)
@@ -112,7 +113,7 @@ func (c *comparison) readView(p view, consumed any) []finding {
 	return merge(results)
 }
 
-// units splits the producer's values into kinds. Null is left out unless it is the only kind.
+// units splits the producer's values into kinds. It omits null unless null is the only kind.
 func units(p view) []unit {
 	var out []unit
 	if values, closed := p.values(); closed {
@@ -165,7 +166,7 @@ func (c *comparison) readUnit(p view, u unit, consumed any) []finding {
 	return out
 }
 
-// readPart compares one kind of value with the keywords of one part of the consumer.
+// readPart compares one kind of the producer's values with the keywords of one part of the consumer.
 func (c *comparison) readPart(p view, u unit, part *object) []finding {
 	if types := part.strings("type"); part.has("type") && !accepts(types, u.typ) {
 		none := u.closed || u.typ != "number" || !slices.Contains(types, "integer")

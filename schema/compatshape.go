@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// presence tells whether a producer's schema has a property.
+// presence says whether the producer's values have a property.
 type presence int
 
 const (
 	unknown  presence = iota // the property may exist; the schema does not mention it
 	declared                 // the property is listed
-	never                    // the property is forbidden or not among the listed properties
+	never                    // the property is forbidden, or the schema lists other properties only
 )
 
-// property returns the nodes that describe a property of the producer's objects.
+// property returns the nodes that describe the named property of the producer's objects, and whether the objects have it.
 func (v view) property(name string) ([]any, presence) {
 	var nodes []any
 	var listed, open, closed bool
@@ -44,7 +44,7 @@ func (v view) property(name string) ([]any, presence) {
 	return nil, unknown
 }
 
-// property is like view.property, except that a property without possible values is never written.
+// property is like view.property, except that it returns never for a property that cannot have a value.
 func (c *comparison) property(v view, name string) ([]any, presence) {
 	nodes, there := v.property(name)
 	if there == declared && c.empty(c.producer.view(nodes...), 0) {
@@ -56,7 +56,7 @@ func (c *comparison) property(v view, name string) ([]any, presence) {
 // maxNested is the maximum depth at which empty checks required properties and items.
 const maxNested = 4
 
-// empty reports whether it is certain that no value fits a view of the producer.
+// empty reports whether it is certain that no value matches a view of the producer.
 func (c *comparison) empty(v view, depth int) bool {
 	if v.never {
 		return true
@@ -102,7 +102,7 @@ func (c *comparison) hasArrays(v view, depth int) bool {
 	return least <= most
 }
 
-// mapValues returns the nodes that describe the values of properties with free names.
+// mapValues returns the nodes that describe the values of properties that are not listed by name.
 func (v view) mapValues() []any {
 	var nodes []any
 	for _, part := range v.parts {
@@ -170,7 +170,8 @@ func (c *comparison) readProperties(p view, part *object) []finding {
 	return out
 }
 
-// below prepends a step to the paths of findings. They concern all values only if every value has that step.
+// below returns findings with step prepended to their paths. These still concern all values only if every value has the part at
+// this step.
 func below(step string, found []finding, sure bool) []finding {
 	out := make([]finding, len(found))
 	for i, f := range found {
@@ -203,7 +204,7 @@ func (c *comparison) readArray(p view, part *object) []finding {
 	return out
 }
 
-// items returns the nodes that describe the i-th item.
+// items returns the nodes that describe the i-th item of an array.
 func (v view) items(i int) []any {
 	var nodes []any
 	for _, part := range v.parts {
@@ -218,7 +219,7 @@ func itemAt(o *object, i int) any {
 	if prefix := o.list("prefixItems"); i < len(prefix) {
 		return prefix[i]
 	}
-	if list, old := o.values["items"].([]any); old { // the form used up to draft 2019-09
+	if list, old := o.values["items"].([]any); old { // form used up to draft 2019-09
 		if i < len(list) {
 			return list[i]
 		}
@@ -227,7 +228,7 @@ func itemAt(o *object, i int) any {
 	return o.values["items"]
 }
 
-// lengths returns the bounds on the number of items.
+// lengths returns the minimum and the maximum number of items.
 func (v view) lengths() (least, most int) {
 	most = int(^uint(0) >> 1)
 	for _, part := range v.parts {

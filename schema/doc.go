@@ -1,6 +1,5 @@
 // Package schema describes values. It infers JSON Schemas (draft 2020-12) from Go types, parses
-// them from text, validates JSON against them, and checks whether a reader's schema is compatible
-// with a writer's.
+// them from text, validates JSON against them, and checks whether a consumer can read the values that a producer writes.
 //
 //	s, err := schema.For[Order]()                   // from a Go type
 //	s, err := schema.Parse([]byte(`{"type": …}`))   // from text
@@ -19,19 +18,19 @@
 //
 // # Open and closed objects
 //
-// The schema of a struct does not forbid further properties, because Go's decoder ignores them: a consumer may have fewer fields
-// than its producer. [Compatible] and [Schema.At] assume that a producer writes only the listed properties if its schema lists
-// some and does not mention others. [Subset.Project] closes every object that lists properties, as the structured output of model
-// providers requires.
+// The schema of a struct does not forbid additional properties, because Go's decoder ignores them, and a consumer may have fewer
+// fields than its producer. [Compatible] and [Schema.At] assume that a producer writes only the listed properties if its schema
+// lists some and does not mention others. [Subset.Project] closes every object that lists properties, as the structured output of
+// model providers requires.
 //
 // # Validation
 //
-// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer, although Go's decoder does not
-// accept it for an integer. The formats and content encodings of a schema are checked too, because an invalid time would fail in
-// a later step, which cannot repair it. References resolve only within the schema; nothing is loaded from the network or the
-// disk.
+// Numbers of any size are compared exactly. As JSON Schema requires, 1.0 counts as an integer, although Go's decoder does not
+// accept it for an integer type. The formats and content encodings of a schema are checked too, because an invalid time would fail
+// in a later step, which cannot repair it. References can refer only to parts of the schema: nothing is loaded from the network or
+// the disk.
 //
-// A schema is applied to each place in a value only once, however many references lead to the schema. The work is at most
+// Each schema is applied at most once to each place in a value, even if many references lead to the schema. The work is at most
 // proportional to the size of the schema times the size of the value, even for hostile input.
 //
 // # For packages of providers

@@ -2,8 +2,8 @@ package schema
 
 import "slices"
 
-// text returns the schema of a string that holds a value as JSON text. If a plain string could also be a value, the string is
-// wrapped in an object.
+// text returns the schema of a string that contains a value as JSON text. If a string can also be a value itself, text returns the
+// schema of an object around the string.
 func (p *projection) text(node any) *object {
 	about := "JSON text of the value"
 	if o, ok := node.(*object); ok {
@@ -24,7 +24,7 @@ func (p *projection) text(node any) *object {
 	return out
 }
 
-// toRoot returns a standalone schema whose references lead only into itself.
+// toRoot returns a standalone copy of a schema, in which all references refer to parts of the copy.
 func toRoot(node any, ref string) any {
 	switch v := node.(type) {
 	case []any:
@@ -46,7 +46,7 @@ func toRoot(node any, ref string) any {
 	return node
 }
 
-// takesText reports whether a string may be a value of a schema.
+// takesText reports whether a schema allows strings.
 func (p *projection) takesText(node any) bool {
 	o, ok := node.(*object)
 	if !ok {
@@ -56,7 +56,7 @@ func (p *projection) takesText(node any) bool {
 	return len(types) == 0 || slices.Contains(types, "string")
 }
 
-// members projects an object with free names to a list of members.
+// members projects an object with arbitrary property names to a list of its members.
 func (p *projection) members(o, values *object, where string) (*object, error) {
 	value, err := p.node(values, where+"[*]", false)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extract makes a separate schema from nodes of the tree, with the definitions they refer to. It returns nil, which accepts
-// anything, if one of the nodes accepts anything.
+// extract returns a separate schema that consists of nodes of the tree and the definitions to which they refer. If one of the nodes
+// accepts any value, extract returns nil, which also accepts any value.
 func (s *Schema) extract(nodes []any) *Schema {
 	e := extraction{from: s, places: map[string]string{}, defs: newObject()}
 	for i, node := range nodes {
@@ -34,7 +34,7 @@ func (s *Schema) extract(nodes []any) *Schema {
 // extraction copies nodes and moves the targets of their references into $defs.
 type extraction struct {
 	from   *Schema
-	places map[string]string // maps a reference in the old tree to the reference in the new tree
+	places map[string]string // new reference for each reference in the old tree
 	defs   *object
 }
 
@@ -57,7 +57,7 @@ func (e *extraction) copy(_ string, node any) any {
 		if place, ok := e.place(ref); ok {
 			out.set("$ref", place)
 		} else {
-			out.remove("$ref") // the target is unknown, so any value is accepted
+			out.remove("$ref") // the target is unknown, so the copy accepts any value
 		}
 	}
 	out.remove("$dynamicRef")

@@ -22,10 +22,10 @@ func fieldsOf(t reflect.Type) []field {
 	return all
 }
 
-// omitted reports whether the field is left out when it is empty.
+// omitted reports whether encoding/json omits the field if its value is empty.
 func (f field) omitted() bool { return f.OmitEmpty || f.OmitZero }
 
-// quoted reports whether the field is a number, boolean or string that is encoded inside a string.
+// quoted reports whether the field is a number, boolean or string that encoding/json encodes inside a string.
 func (f field) quoted() bool {
 	t := f.Type
 	if t.Kind() == reflect.Pointer && t.Name() == "" {
@@ -34,8 +34,8 @@ func (f field) quoted() bool {
 	return f.String && (t == reflect.TypeFor[json.Number]() || byMethod(t, f.Type != t) == nil)
 }
 
-// Closed returns a schema for the same objects in the form in which tools declare their arguments: null is not allowed, and
-// additionalProperties is false unless the schema states it. It is an error if the schema does not have the type object.
+// Closed returns the schema for the same objects in the form in which tools declare their arguments: null is not allowed, and
+// additionalProperties is false unless the schema specifies it. Closed returns an error if the type of the schema is not object.
 func (s *Schema) Closed() (*Schema, error) {
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {

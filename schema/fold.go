@@ -2,7 +2,8 @@ package schema
 
 import "slices"
 
-// referenceOf returns the reference of a schema that consists only of a reference, possibly inside an allOf.
+// referenceOf returns the reference in a schema that consists only of a reference, possibly inside an allOf. It returns "" for any
+// other schema. The result beside is true if the schema has other keywords that matter.
 func referenceOf(o *object) (ref string, beside bool) {
 	if all := o.list("allOf"); len(all) == 1 && !o.has("$ref") {
 		if below, ok := all[0].(*object); ok && len(below.names) == 1 {
@@ -16,14 +17,15 @@ func referenceOf(o *object) (ref string, beside bool) {
 	})
 }
 
-// target returns the schema that replaces a reference, unless the reference is within that schema or too many have been replaced.
+// target returns the schema to which ref refers, and reports whether it may replace the reference. It may not if the reference
+// occurs within that schema, or if too many references have been replaced.
 func (l *loosening) target(ref string) (*object, bool) {
 	node, _ := lookup(l.root, ref)
 	def, ok := node.(*object)
 	return def, ok && !slices.Contains(l.inlining, ref) && l.inlined < maxInlined
 }
 
-// flatten returns a schema without allOf and without a reference: the parts are merged into it.
+// flatten returns a schema with all parts of its allOf, and the target of its reference, merged into it.
 func (l *loosening) flatten(o *object) *object {
 	out := o.clone()
 	out.remove("allOf")
@@ -53,7 +55,8 @@ func (l *loosening) flatten(o *object) *object {
 	return out
 }
 
-// mergeInto adds to out the keywords of part that out does not have.
+// mergeInto merges part into out: it merges the properties, the required names and the types, and copies all other keywords that
+// out does not have.
 func mergeInto(out, part *object) {
 	apart := out.has("properties") && part.has("properties") && !equal(out.values["additionalProperties"], part.values["additionalProperties"])
 	for _, keyword := range part.names {
@@ -108,7 +111,7 @@ func union(a, b []string) []any {
 	return out
 }
 
-// bothProperties merges the properties of two schemas that must both fit.
+// bothProperties merges the properties of two schemas such that a value must match both.
 func bothProperties(a, b *object) *object {
 	out := a.clone()
 	if out.values == nil {
@@ -124,7 +127,7 @@ func bothProperties(a, b *object) *object {
 	return out
 }
 
-// foldable reports whether all alternatives of a schema describe one object.
+// foldable reports whether all alternatives of a schema describe objects, so that fold can join them.
 func (l *loosening) foldable(o *object, alternatives []any) bool {
 	if o.has("properties") || slices.Equal(o.strings("type"), []string{"object"}) {
 		return true
@@ -194,8 +197,8 @@ func (l *loosening) foldOne(o *object, keyword string, alternatives []any) (out 
 	return out, branches
 }
 
-// eitherProperties merges the properties of an alternative into the earlier ones. A property of
-// several alternatives fits either of its schemas.
+// eitherProperties merges the properties of an alternative into the properties of earlier alternatives. A property that occurs in
+// several alternatives may match any of its schemas.
 func eitherProperties(properties, branch, own *object) {
 	for _, name := range branch.names {
 		value := branch.values[name]
@@ -239,7 +242,7 @@ func oneList(alternatives []any) *object {
 	return newObject("type", "string", "enum", values)
 }
 
-// short returns alternatives or, if their text is long, their property names.
+// short returns the text of alternatives or, if it is long, only their property names.
 func short(alternatives []any, branches []*object) []any {
 	if len(appendJSON(nil, alternatives, true)) <= maxTold {
 		return alternatives

@@ -15,8 +15,8 @@ import (
 const maxUnchecked = 20
 
 // ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It omits keywords that cannot be
-// compiled and returns their places; the schema then accepts the values that these keywords might reject. It supports OpenAPI
-// 3.0's nullable. If nothing can be kept, it returns the error of [Parse].
+// compiled, and returns their places. The resulting schema accepts values that these keywords might reject. The keyword nullable of
+// OpenAPI 3.0 is supported. If no keyword can be kept, ParseForeign returns the error of [Parse].
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	data = withNull(data)
 	if s, err = Parse(data); err == nil || len(data) > maxText {
@@ -44,7 +44,7 @@ func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	return nil, nil, err
 }
 
-// withNull returns data in which schemas marked as nullable (OpenAPI 3.0) accept null.
+// withNull returns data, changed such that schemas marked as nullable (OpenAPI 3.0) accept null.
 func withNull(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`"nullable"`)) || len(data) > maxText {
 		return data
@@ -75,7 +75,7 @@ type foreign struct {
 	unchecked []string
 }
 
-// sweep removes the keywords for which match returns true from all schemas below a node.
+// sweep removes, from all schemas at and below a node, the keywords for which match returns true.
 func (f *foreign) sweep(node any, where string, match func(f *foreign, keyword string, value any) bool) {
 	o, ok := node.(*object)
 	if !ok {
@@ -90,7 +90,7 @@ func (f *foreign) sweep(node any, where string, match func(f *foreign, keyword s
 		for _, name := range slices.Clone(patterns.names) {
 			if uncompilable(f, "pattern", name) {
 				f.drop(patterns, where+"/patternProperties", name)
-				o.remove("additionalProperties") // this would reject properties that the pattern allows
+				o.remove("additionalProperties") // additionalProperties would reject properties that the pattern allows
 				o.remove("unevaluatedProperties")
 			}
 		}
@@ -168,7 +168,7 @@ func (f *foreign) invalid(problem *jsonschema.ValidationError) {
 	if len(problem.Causes) > 0 {
 		return
 	}
-	var in *object // the innermost object along the path, and the member to remove
+	var in *object // innermost object on the path, and its member to remove
 	var name, where, above string
 	node := any(f.root)
 	for _, token := range problem.InstanceLocation {

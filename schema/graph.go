@@ -10,25 +10,25 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A graph is a compiled schema, prepared for a walk: it has an entry for each schema that can be
-// reached from the root.
+// A graph contains the data that a walk needs about a compiled schema. It has an entry for each schema that can be reached from the
+// root.
 type graph struct {
 	root    *jsonschema.Schema
 	about   map[*jsonschema.Schema]*about
-	dynamic bool // whether some reference depends on the path that led to it
+	dynamic bool // a reference exists whose target depends on the path that led to it
 }
 
-// about is the data of a schema that a walk needs.
+// about contains the data that a walk needs about one schema.
 type about struct {
-	own      *jsonschema.Schema // its keywords about the value itself, which the library checks; nil if it has none
+	own      *jsonschema.Schema // keywords about the value itself, which the library checks; nil if there are none
 	resource *resource
-	referred bool // whether a reference leads to it
+	referred bool // a reference leads to the schema
 }
 
 // A resource is a schema with its own address, and everything below it.
 type resource struct {
-	anchors   map[string]*jsonschema.Schema // the schemas with a $dynamicAnchor, by its name
-	recursive *jsonschema.Schema            // the root of the resource, if it has $recursiveAnchor
+	anchors   map[string]*jsonschema.Schema // schemas with a $dynamicAnchor, by the name of the anchor
+	recursive *jsonschema.Schema            // root of the resource if it has $recursiveAnchor, otherwise nil
 }
 
 // newGraph collects the schemas that can be reached from root. It finds the resources in document, which is the decoded text of
@@ -89,7 +89,8 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location. If the map has none, enclosing adds one for the whole address.
+// enclosing returns the innermost resource around a location. If the map contains none, enclosing adds a resource for the whole
+// address.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {
@@ -138,7 +139,7 @@ func (g *graph) markReferred() {
 	}
 }
 
-// named lists the schemas to which s refers.
+// named returns the schemas to which s refers.
 func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames,
 		s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}
@@ -165,7 +166,7 @@ func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// schemasIn returns the schemas in a field that may also contain other values.
+// schemasIn returns the schemas in v, the value of a field that may also contain other types.
 func schemasIn(v any) []*jsonschema.Schema {
 	switch v := v.(type) {
 	case *jsonschema.Schema:
@@ -176,7 +177,7 @@ func schemasIn(v any) []*jsonschema.Schema {
 	return nil
 }
 
-// ownOf returns a schema with only those keywords of s that concern the value itself, not its parts.
+// ownOf returns a schema with the keywords of s that concern the value itself and not its parts, or nil if there are none.
 func ownOf(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.DraftVersion < 2019 && s.Ref != nil {
 		return nil

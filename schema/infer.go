@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// Go types live as long as the program, so their schemas are kept forever.
+// ofTypes caches schemas by Go type. It is unbounded, because types live as long as the program.
 var ofTypes sync.Map // reflect.Type → func() (*Schema, error)
 
-// For returns the schema of T; see [ForType].
+// For returns the schema of the JSON that encoding/json writes for values of type T; see [ForType].
 func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 
-// ForType returns the schema of the JSON that encoding/json writes for values of t. It is inferred once for each type; later
-// calls return the same pointer. The error names a field that no schema can describe or whose data JSON would lose: a channel, a
-// function, a complex number, a map with such keys, an interface with methods, a struct without exported fields, two fields with
-// the same tag, or an invalid tag.
+// ForType returns the schema of the JSON that encoding/json writes for values of t. It infers the schema once for each type; later
+// calls return the same pointer. ForType returns an error that names the field if no schema can describe a field, or if JSON would
+// lose its data: a channel, a function, a complex number, a map with keys of such a type, an interface with methods, a struct
+// without exported fields, two fields with the same tag, or an invalid tag.
 func ForType(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -48,12 +48,12 @@ func ForType(t reflect.Type) (*Schema, error) {
 	return made.(func() (*Schema, error))()
 }
 
-// inference makes the schema of one root type. Types are described in place, which every schema reader understands; only types
-// that contain themselves are described in $defs.
+// inference infers the schema of one root type. It describes types in place, which every schema reader understands, and uses $defs
+// only for types that contain themselves.
 type inference struct {
 	root  reflect.Type
-	open  map[reflect.Type]bool   // the types being described; true if they contain themselves
-	names map[reflect.Type]string // the names of the types in $defs
+	open  map[reflect.Type]bool   // types being described; the value is true if the type contains itself
+	names map[reflect.Type]string // names of the types in $defs
 	defs  *object
 }
 
@@ -66,7 +66,7 @@ var (
 )
 
 // schema describes t. If pointer is true, the value is reached through a pointer or a slice, so the methods of *T are always
-// called. Messages give where as the path of the field.
+// called. The argument where is the path of the field in error messages.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
 		if t.Kind() == reflect.Pointer {
@@ -129,7 +129,8 @@ func (i *inference) ref(t reflect.Type) string {
 	return "#/$defs/" + name
 }
 
-// byMethod describes a type that marshals itself. It returns nil if the kind of the type determines the schema.
+// byMethod returns the schema of a type that marshals itself. It returns nil if the type does not, so that its kind determines the
+// schema.
 func byMethod(t reflect.Type, pointer bool) *object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -301,7 +302,7 @@ func (i *inference) field(f field, where string) (*object, error) {
 	return node, nil
 }
 
-// enumHint suggests the tag enum for a description that lists values.
+// enumHint returns a hint to use the tag enum if a description lists values, and otherwise "".
 func enumHint(text string) string {
 	var values []string
 	for _, part := range strings.Split(text, ",") {
@@ -344,7 +345,7 @@ func enumOf(t reflect.Type, where string) (values []any, err error) {
 	return values, nil
 }
 
-// hasEnum reports whether t has a method Enum. It ignores a method that a struct has only through an embedded type.
+// hasEnum reports whether t has a method Enum. It ignores the method if a struct has it only through an embedded type.
 func hasEnum(t reflect.Type) bool {
 	if !reflect.PointerTo(t).Implements(enumType) {
 		return false

@@ -9,16 +9,17 @@ import (
 	"sync"
 )
 
-// A Lists checks values of one Go type against the closed lists of its enum tags and Enum methods.
-// A nil Lists accepts everything. It is safe for concurrent use.
+// A Lists checks that values of one Go type contain only values from the closed lists in the type's enum tags and Enum methods. A
+// nil *Lists accepts every value. It is safe for concurrent use.
 type Lists struct{ check checker }
 
-// checker returns the path of an invalid value and the problem with it, or two empty strings if the value is valid.
+// checker checks v. It returns the path of the first invalid value in it and a description of the problem, or two empty strings if
+// v is valid.
 type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists
 
-// ListsOf returns the lists of t, or nil if t has none. The lists are compiled once for each type. ForType must accept t.
+// ListsOf returns the closed lists of t, or nil if t has none. It compiles the lists once for each type. ForType must accept t.
 func ListsOf(t reflect.Type) *Lists {
 	if kept, ok := listsOf.Load(t); ok {
 		return kept.(*Lists)
@@ -32,7 +33,8 @@ func ListsOf(t reflect.Type) *Lists {
 	return kept.(*Lists)
 }
 
-// Check returns an error that names the first value outside its list, or nil. The value must have the type that l was made for.
+// Check returns nil if all values in v are in their lists. Otherwise it returns an error that names the first value outside its
+// list. The type of v must be the type passed to ListsOf.
 func (l *Lists) Check(v reflect.Value) error {
 	if l == nil {
 		return nil
@@ -48,7 +50,8 @@ type listCompiler struct {
 	open map[reflect.Type]*checker // checkers by type, including unfinished ones
 }
 
-// made returns the fields and the element type of t that have to be checked.
+// made returns the parts of t to check: the fields of a struct, or the element type of a pointer, slice, array or map. Both results
+// are nil for any other type, and for a type that marshals itself.
 func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	if byMethod(t, true) != nil {
 		return nil, nil
@@ -62,7 +65,7 @@ func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	return nil, nil
 }
 
-// lists reports whether t contains a list. The map seen holds the types already visited.
+// lists reports whether t, or a type in it, has a list. The map seen contains the types already visited.
 func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
@@ -75,12 +78,12 @@ func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return slices.ContainsFunc(fields, func(f field) bool { return f.list() != nil || lists(f.Type, seen) })
 }
 
-// closed reports whether t has its own list of values.
+// closed reports whether t itself has a list of values.
 func closed(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && hasEnum(t)
 }
 
-// list returns the values of the field's tag, or nil if it has none.
+// list returns the values in the field's enum tag, or nil if the field has none.
 func (f field) list() []string {
 	text, ok := f.Tag.Lookup("enum")
 	if !ok || f.quoted() {
@@ -89,7 +92,7 @@ func (f field) list() []string {
 	return tagValues(text)
 }
 
-// tagValues reads the values of a tag.
+// tagValues returns the values in an enum tag.
 func tagValues(text string) []string {
 	values := strings.Split(text, ",")
 	for i, v := range values {
@@ -148,7 +151,7 @@ func entries(in checker) checker {
 	}
 }
 
-// fields checks the fields of a struct that contain a list.
+// fields returns a checker for the fields of a struct that have lists.
 func (c *listCompiler) fields(fields []field) checker {
 	type member struct {
 		field
@@ -167,7 +170,7 @@ func (c *listCompiler) fields(fields []field) checker {
 		for _, m := range members {
 			at, err := v.FieldByIndexErr(m.Path)
 			if err != nil || m.omitted() && at.IsZero() {
-				continue // the field is not written
+				continue // encoding/json omits the field
 			}
 			if path, wrong := m.check(at); wrong != "" {
 				return joinPath(propertyPath(m.JSON), path), wrong
@@ -177,7 +180,7 @@ func (c *listCompiler) fields(fields []field) checker {
 	}
 }
 
-// among checks a string, or a pointer to one, against the values of a tag.
+// among returns a checker that accepts a string, or a pointer to a string, only if it is one of the values.
 func among(list []string) checker {
 	return func(v reflect.Value) (string, string) {
 		if v.Kind() == reflect.Pointer {
@@ -197,7 +200,7 @@ func among(list []string) checker {
 	}
 }
 
-// byEnum checks a value against the list from its method Enum, compared as JSON.
+// byEnum returns a checker that accepts only the values in the list that the method Enum of t returns. It compares values as JSON.
 func byEnum(t reflect.Type) checker {
 	values, err := enumOf(t, "")
 	if err != nil { // ForType reports the error

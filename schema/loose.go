@@ -9,17 +9,17 @@ import (
 // maxInlined is the maximum number of references that Loose inlines.
 const maxInlined = 1000
 
-// maxTold is the maximum length of the description of one keyword, in bytes. Longer alternatives are described by their property
-// names; other longer keywords are not described.
+// maxTold is the maximum length in bytes of the description of one keyword. If the description of alternatives would be longer, it
+// contains only their property names. Any other keyword with a longer description is not described.
 const maxTold = 2 << 10
 
-// Loose returns the JSON text of an object schema for a service that shows the schema to a model but enforces nothing. Keywords
-// for which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object that
-// has all their properties and requires those that every alternative requires; oneOf becomes anyOf. The result told contains the
-// constraints of the whole value.
+// Loose returns the JSON text of an object schema for a service that shows the schema to a model but does not enforce it. If
+// Accepts returns false for a keyword, the keyword becomes part of the value's description. Several alternatives for an object
+// become one object schema: it has the properties of all alternatives, and a property is required if every alternative requires it.
+// In other places, oneOf becomes anyOf. The result told is text that describes the constraints of the whole value.
 //
-// Every value that fits the schema fits the result, unless Name rejects one of its names. Validate answers against the schema
-// itself. Loose fails if the text is not a schema of objects.
+// Every value that matches the schema also matches the result, unless Name rejects one of its names. Callers must validate answers
+// against the schema itself. Loose returns an error if the text is not a schema of objects.
 func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 	p, err := b.begin(text)
 	if err != nil {
@@ -49,15 +49,15 @@ func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 	return appendJSON(nil, out, true), constraintsText(l.more...), nil
 }
 
-// loosening is one use of Loose.
+// loosening is the state of one call of Loose.
 type loosening struct {
 	*projection
-	inlining []string  // references that are being replaced
-	inlined  int       // how many references have been inlined in total
+	inlining []string  // references whose targets are being projected in their place
+	inlined  int       // number of references replaced so far
 	more     []*object // constraints of the whole value
 }
 
-// constraintsText describes constraints to a model.
+// constraintsText returns text that describes constraints to a model.
 func constraintsText(list ...*object) string {
 	all := newObject()
 	for _, o := range list {
@@ -73,7 +73,7 @@ func constraintsText(list ...*object) string {
 	return "Must fit " + string(appendJSON(nil, all, true)) + "."
 }
 
-// node projects a schema. It returns no error.
+// node projects a schema. The error is always nil.
 func (l *loosening) node(v any, where string, _ bool) (*object, error) {
 	o, ok := v.(*object)
 	if !ok {
@@ -108,7 +108,8 @@ func (l *loosening) node(v any, where string, _ bool) (*object, error) {
 	return l.described(out, o, dropped), nil
 }
 
-// described adds the description of a schema and the constraints that the service does not support.
+// described adds to out a description: the description of o, followed by the constraints in dropped, which the service does not
+// support.
 func (l *loosening) described(out, o, dropped *object) *object {
 	var text []string
 	if own, ok := o.values["description"].(string); ok && own != "" {
@@ -134,7 +135,7 @@ func (l *loosening) described(out, o, dropped *object) *object {
 	return out
 }
 
-// alternativesOf returns the alternatives of a schema and their keyword.
+// alternativesOf returns the alternatives of a schema and the keyword that contains them, or nil and "" if there are none.
 func alternativesOf(o *object) ([]any, string) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		if list := o.list(keyword); len(list) > 0 {
@@ -172,7 +173,7 @@ func (l *loosening) alternatives(o *object, keyword string, list []any, where st
 var annotations = []string{"$schema", "$id", "id", "$defs", "definitions", "$comment", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary",
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable", "contentMediaType", "contentEncoding"}
 
-// rest returns the keywords of a schema except annotations and known keywords.
+// rest returns a copy of a schema without annotations and without the known keywords.
 func (l *loosening) rest(o *object, known ...string) *object {
 	out := newObject()
 	for _, keyword := range o.names {
@@ -183,7 +184,7 @@ func (l *loosening) rest(o *object, known ...string) *object {
 	return out
 }
 
-// single projects a schema without alternatives.
+// single projects a schema without alternatives. It also returns the constraints that the projection lacks.
 func (l *loosening) single(o *object, where string) (out, dropped *object) {
 	types := kindsOf(o)
 	if slices.Contains(types, "object") && len(types) == 1 {
@@ -244,7 +245,7 @@ func (l *loosening) keep(out, dropped *object) {
 // array projects the elements of an array. Services require a schema of the elements.
 func (l *loosening) array(o, out, dropped *object, where string) {
 	first, items := o.list("prefixItems"), o.values["items"]
-	if list, ok := items.([]any); ok { // the form used in older drafts
+	if list, ok := items.([]any); ok { // form used in older drafts
 		first, items = list, o.values["additionalItems"]
 	}
 	if items == false {

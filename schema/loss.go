@@ -7,7 +7,8 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// loss returns an error if JSON would silently lose data of a struct, or nil. The message gives where as the path of the field.
+// loss returns an error if encoding/json would silently lose data of a struct, and otherwise nil. The argument where is the path of
+// the field in the message.
 func loss(t reflect.Type, where string) error {
 	written, hidden := len(fieldsOf(t)), ""
 	seen := map[reflect.Type]bool{}

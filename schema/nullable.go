@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// nullable returns a schema that also accepts null.
+// nullable returns a schema that accepts null and every value that the given schema accepts.
 func nullable(node any) any {
 	o, ok := node.(*object)
 	if !ok || len(o.names) == 0 {

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Problem describes one fault of a value or a schema, and its place.
+// Problem describes one problem with a value or a schema, and where it is.
 type Problem struct {
-	Path    string // such as items[3].price; "" is the root; [*] means every item or value
-	Message string // the requirement, and the value found
+	Path    string // path such as items[3].price; "" means the root, and [*] every item or value
+	Message string // what is required and what was found
 }
 
-// String returns the path and the message on one line.
+// String returns one line with the path and the message.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.Message
@@ -23,12 +23,12 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// ValidationError reports a value that does not fit a schema.
+// ValidationError reports that a value does not match a schema.
 type ValidationError struct {
-	Problems []Problem // sorted by place; at least one, at most 100
+	Problems []Problem // at least one and at most 100, sorted by place
 }
 
-// Error returns one line: the first problem and the number of others.
+// Error returns one line with the first problem and the number of other problems.
 func (e *ValidationError) Error() string {
 	switch n := len(e.Problems); n {
 	case 0:
@@ -40,7 +40,7 @@ func (e *ValidationError) Error() string {
 	}
 }
 
-// Detail returns all problems, one per line, for a model that repairs its answer.
+// Detail returns all problems, one per line. It is meant for a model that is to correct its answer.
 func (e *ValidationError) Detail() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -52,7 +52,7 @@ func (e *ValidationError) Detail() string {
 	return strings.Join(lines, "\n")
 }
 
-// joinPath appends a path to the name of the property or the brackets before it.
+// joinPath joins two parts of a path, with a dot between them if the second is not in brackets.
 func joinPath(head, tail string) string {
 	if head == "" || tail == "" || tail[0] == '[' {
 		return head + tail
@@ -85,7 +85,8 @@ const (
 	maxProblems = 100
 )
 
-// describe returns the kind of v and, if short, its value. The value may come from a schema's tree or from a decoded document.
+// describe returns the kind of v and, if it is short, the value itself. v may come from the tree of a schema or from a decoded
+// document.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -135,7 +136,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// oneOf lists alternatives: "a", "b" or "c". Null comes last.
+// oneOf returns a list of alternatives in words, such as "a, b or c". Null comes last.
 func oneOf(words []string) string {
 	words = slices.Clone(words)
 	slices.SortStableFunc(words, func(a, b string) int {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// projection is one use of a Subset.
+// projection is the state of one call of Project.
 type projection struct {
 	*Subset
 	root     *object
-	defs     *object           // the definitions of the result
-	names    map[string]string // the name of the definition for each reference
-	open     map[string]bool   // the references that are being projected
-	optional bool              // whether the path from the definition contains an optional property
+	defs     *object           // definitions in the result
+	names    map[string]string // for each reference, name of its definition in the result
+	open     map[string]bool   // references whose targets are being projected
+	optional bool              // the path from the definition contains an optional property
 	walk     func(node any, where string, absent bool) (*object, error)
 }
 
-// constraints lists, for each type, the keywords that constrain a value itself rather than its parts.
+// constraints contains, for each type, the keywords that constrain a value itself rather than its parts.
 var constraints = map[string][]string{
 	"string":  {"pattern", "format", "minLength", "maxLength", "contentEncoding", "contentMediaType"},
 	"number":  {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -35,8 +35,8 @@ func unenforced(where, what string) error {
 	return fmt.Errorf("%s: %s cannot be enforced", cmp.Or(where, "the whole value"), what)
 }
 
-// node projects a schema. If absent is true, the value can be omitted, so null need not be offered. With Encode, parts that
-// cannot be enforced become JSON text.
+// node projects a schema. If absent is true, the value can be omitted, so the result need not allow null. With Encode, node
+// replaces a part that cannot be enforced by JSON text.
 func (p *projection) node(node any, where string, absent bool) (*object, error) {
 	out, err := p.enforced(node, where, absent)
 	if err == nil || !p.Encode || where == "" {
@@ -74,7 +74,7 @@ func (p *projection) enforced(node any, where string, absent bool) (*object, err
 	if err != nil {
 		return nil, err
 	}
-	// An empty slice, map or byte slice of Go means the same as null.
+	// In Go, an empty slice, map or byte slice means the same as null.
 	empty := len(types) == 1 && (types[0] == "array" || types[0] == "object" && !o.has("properties") || o.has("contentEncoding"))
 	if out = told(out, o); null && !empty && !absent || len(types) == 0 {
 		out = orNull(out)
@@ -82,8 +82,8 @@ func (p *projection) enforced(node any, where string, absent bool) (*object, err
 	return out, nil
 }
 
-// kindsOf returns the types that a schema allows, even if the schema only lists values or describes the elements of an array. Nil
-// means any type.
+// kindsOf returns the types that a schema allows. If the schema does not state them, they are derived from its list of values or
+// from keywords such as items. Nil means any type.
 func kindsOf(o *object) []string {
 	types := typesOf(o)
 	if values, _ := listed(o); types == nil {
@@ -99,7 +99,7 @@ func kindsOf(o *object) []string {
 	return types
 }
 
-// branches projects a schema without null, which may have several types.
+// branches projects a schema that may have several types, given in types without null.
 func (p *projection) branches(o *object, types []string, where string) (*object, error) {
 	switch len(types) {
 	case 0:
@@ -134,7 +134,7 @@ func (p *projection) branches(o *object, types []string, where string) (*object,
 	return newObject("type", names), nil
 }
 
-// single projects a schema for values of one type.
+// single projects a schema for the values of one of its types.
 func (p *projection) single(o *object, typ, where string) (out *object, err error) {
 	out = newObject("type", typ)
 	dropped := newObject()
@@ -173,7 +173,7 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	return out, nil
 }
 
-// told returns the description of a schema together with the constraints that the service does not support.
+// told returns a description that consists of the description of a schema and the constraints that the service does not support.
 func told(out, o *object) *object {
 	text, _ := o.values["description"].(string)
 	if text == "" || out == nil {
@@ -187,7 +187,7 @@ func told(out, o *object) *object {
 	return out
 }
 
-// enum sets the values listed by a schema that have the type of out.
+// enum adds to out the values in the list of o that have the type of out.
 func (p *projection) enum(o, out, dropped *object, where string) error {
 	all, _ := listed(o)
 	if len(all) == 0 {
@@ -212,7 +212,7 @@ func (p *projection) enum(o, out, dropped *object, where string) error {
 	return nil
 }
 
-// object projects an object with listed properties or free names.
+// object projects an object with either listed properties or arbitrary property names.
 func (p *projection) object(o, out *object, where string) error {
 	properties, rest := o.object("properties"), o.values["additionalProperties"]
 	values, isMap := rest.(*object)
@@ -295,7 +295,7 @@ func (p *projection) union(o *object, list []any, where string, absent bool) (*o
 	return told(newObject("anyOf", out), o), nil
 }
 
-// reference projects a $ref and the definition that it refers to.
+// reference projects a $ref and the definition to which it refers.
 func (p *projection) reference(ref, where string) (*object, error) {
 	target, ok := lookup(p.root, ref)
 	if _, isObject := target.(*object); !ok || !isObject {
@@ -327,7 +327,7 @@ func (p *projection) reference(ref, where string) (*object, error) {
 	return newObject("$ref", "#/$defs/"+name), nil
 }
 
-// orNull returns a projected schema that also accepts null. If o is nil, the result accepts only null.
+// orNull returns o, a projected schema, changed such that it also accepts null. If o is nil, the result accepts only null.
 func orNull(o *object) *object {
 	null := newObject("type", "null")
 	if o == nil {

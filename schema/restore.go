@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// Restore converts a JSON value that fits a projected schema back to a value of s; see [Subset.Encode] and [Subset.AllRequired].
-// A null member that the schema rejects is omitted, a list of members becomes an object, JSON text is replaced with its value
-// where no string is allowed, and renamed properties regain their original names. A value of the schema is returned unchanged,
-// unless it has an object with the only property "json" where any value is allowed. Malformed text is returned unchanged too.
+// Restore converts a JSON value that matches a projection of s back to a value that matches s; see [Subset.Encode] and
+// [Subset.AllRequired]. It omits properties that are null where s does not allow null, converts lists of members to objects,
+// replaces JSON text with its value where s does not allow a string, and gives renamed properties their original names. If data
+// already matches s, it is returned unchanged, except that an object whose only property is "json" is replaced with its value where
+// s allows any value. Text that is not JSON is also returned unchanged.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
 	value, err := decode(data)
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 	return value
 }
 
-// takes reports whether the schema explicitly allows a type. It returns false for a schema that accepts any value.
+// takes reports whether the schema explicitly allows values of a type. It returns false for a schema that allows any value.
 func (s *Schema) takes(typ string) bool {
 	found := false
 	if s != nil {
@@ -68,10 +69,11 @@ func (s *Schema) takes(typ string) bool {
 	return found
 }
 
-// textName is the only property of an object that holds a value as JSON text, used where a plain string could also be a value.
+// textName is the only property of an object that contains a value as JSON text. Such an object is used where a string could also
+// be the value itself.
 const textName = "json"
 
-// jsonText returns the value that is given as JSON text: in an object or, where no string is allowed, as a plain string.
+// jsonText returns the value that is encoded as JSON text, either in an object or, where no string is allowed, in a string.
 func jsonText(value any, texts bool) (inner any, ok bool) {
 	text, alone := value.(string)
 	if o, is := value.(*object); is && len(o.names) == 1 {
@@ -84,10 +86,11 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 	return inner, err == nil
 }
 
-// The property names of one member in a list of members.
+// Names of the two properties of a member in a list of members.
 const memberKey, memberValue = "key", "value"
 
-// membersIn returns the object for a list of members. It returns false if an element is not a member or a name occurs twice.
+// membersIn returns the object with the members in list. It returns false if an element of list is not a member or a name occurs
+// twice.
 func membersIn(list []any) (*object, bool) {
 	out := newObject()
 	for _, e := range list {
@@ -106,8 +109,8 @@ func membersIn(list []any) (*object, bool) {
 
 var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
-// alias returns the name that a property has in a projection for a service that rejects the original name: the allowed characters
-// of the name, and a digest that keeps names distinct.
+// alias returns the name that replaces name in a projection for a service that rejects name. It consists of name, with "_" in place
+// of characters that are not allowed, and a digest that keeps names distinct.
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")
 	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))

@@ -10,17 +10,17 @@ import (
 	"sync/atomic"
 )
 
-// Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use. The first
-// validation compiles it. A nil *Schema accepts anything.
+// Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use. The first validation compiles it. A nil
+// *Schema accepts every value.
 type Schema struct {
 	root     any  // *object or bool
-	foldable bool // whether every reference is a pointer from the root; no $id below the root changes the base
+	foldable bool // every reference is a pointer from the root, because no $id below the root changes the base
 
-	text     func() []byte // returns the text for JSON and Ordered
+	text     func() []byte // text and ordered return the results of JSON and Ordered
 	ordered  func() []byte
 	compiled func() (*graph, error)
 
-	verdicts cache[*Schema, []Problem] // the results of Compatible with this schema as the producer
+	verdicts cache[*Schema, []Problem] // results of Compatible for this schema as the producer
 	places   cache[string, *Schema]    // the results of At
 }
 
@@ -55,12 +55,12 @@ func hasInnerID(node any, root bool) bool {
 	return found
 }
 
-// maxText is the maximum size of a schema's text, in bytes. There is a limit because compiling takes time quadratic in the number
+// maxText is the maximum size of a schema's text in bytes. The size is limited because compiling takes time quadratic in the number
 // of schemas in the text.
 const maxText = 512 << 10
 
-// Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error locates malformed text, a part
-// that is not a schema, or a reference that leads outside the schema.
+// Parse parses a schema in JSON text of at most 512 KiB. The default draft is 2020-12. If the text is malformed, a part of it is
+// not a schema, or a reference leads outside the schema, the error says where.
 func Parse(data []byte) (*Schema, error) {
 	if len(data) > maxText {
 		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(data), maxText)
@@ -81,8 +81,8 @@ func Parse(data []byte) (*Schema, error) {
 	return s, nil
 }
 
-// JSON returns the schema as JSON text in a fresh slice, without white space and with sorted names:
-// the same bytes for the same schema.
+// JSON returns the schema as JSON text without white space and with sorted names. Equal schemas have the same text. The caller may
+// modify the slice.
 func (s *Schema) JSON() []byte {
 	if s == nil {
 		return []byte("true")
@@ -90,7 +90,8 @@ func (s *Schema) JSON() []byte {
 	return bytes.Clone(s.text())
 }
 
-// Ordered returns the schema as JSON text in which properties keep their declared order. A model writes properties in that order.
+// Ordered returns the schema as JSON text in which properties keep their declared order. Models write properties in the order in
+// which a schema lists them.
 func (s *Schema) Ordered() []byte {
 	if s == nil {
 		return []byte("true")
@@ -98,7 +99,7 @@ func (s *Schema) Ordered() []byte {
 	return bytes.Clone(s.ordered())
 }
 
-// Object reports whether the schema describes objects, without alternatives or a reference at the top.
+// Object reports whether the schema describes objects and has no alternatives, allOf or reference at the top level.
 func (s *Schema) Object() bool {
 	if s == nil {
 		return false
@@ -111,8 +112,8 @@ func (s *Schema) Object() bool {
 	return kind == "object" || slices.Contains(root.list("type"), any("object")) || kind == nil && root.has("properties")
 }
 
-// Below returns the text of Ordered for use within another schema, at a path such as "properties", "order": its references lead
-// to that place.
+// Below returns the text of Ordered for use at a path within another schema, such as "properties", "order". References in the text
+// are changed to refer to that place.
 func (s *Schema) Below(path ...string) []byte {
 	pointer := "#"
 	for _, name := range path {
@@ -121,10 +122,10 @@ func (s *Schema) Below(path ...string) []byte {
 	return bytes.ReplaceAll(s.Ordered(), []byte(`"$ref":"#`), []byte(`"$ref":"`+pointer))
 }
 
-// MarshalJSON returns the text of JSON.
+// MarshalJSON returns the result of JSON.
 func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
 
-// String returns the text of JSON.
+// String returns the result of JSON as a string.
 func (s *Schema) String() string { return string(s.JSON()) }
 
 // cacheLimit is the maximum number of entries in each cache. Without a limit, a server that parses a schema with every request
@@ -146,7 +147,7 @@ func (c *cache[K, V]) get(key K) (V, bool) {
 	return v.(V), true
 }
 
-// put stores value unless the key already has a value, and returns the stored value.
+// put stores value unless key already has a value. It returns the stored value.
 func (c *cache[K, V]) put(key K, value V) V {
 	if c.n.Load() >= cacheLimit {
 		c.m.Clear()

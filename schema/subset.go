@@ -7,47 +7,50 @@ import (
 
 // A Subset is the part of JSON Schema that a service can enforce on its output.
 type Subset struct {
-	// Accepts reports whether the service supports a constraint with this value: a number or a pattern, a format, or one value of
-	// an enum. The value is a string, a bool or a json.Number.
+	// Accepts reports whether the service supports a keyword with the given value: a limit, a pattern, a format, or one value of an
+	// enum. The value is a string, a bool or a json.Number.
 	Accepts func(keyword string, value any) bool
-	// Name reports whether a property may have this name. Nil allows every name.
+	// Name reports whether a property may have the given name. If Name is nil, every name is allowed.
 	Name func(string) bool
-	// AllRequired means that every property must be required. Optional properties may be null instead.
+	// AllRequired means that every property must be required. An optional property is then required, but may be null.
 	AllRequired bool
-	// Maps means that objects with free names, such as Go maps, can be enforced.
+	// Maps means that the service can enforce objects with arbitrary property names, such as Go maps.
 	Maps bool
-	// Exact means that the enforced schema must mean the same as the original: objects with listed properties must be closed, and
-	// with AllRequired every property is required.
+	// Exact means that the enforced schema must have the same meaning as the original. Therefore every object with listed
+	// properties must be closed in the original and, with AllRequired, all its properties must be required.
 	Exact bool
-	// Cycles tells where a schema may refer to itself: "" for nowhere, "optional" for below an optional property, or "all".
+	// Cycles says where a schema may refer to itself: nowhere if "", below optional properties if "optional", or everywhere if
+	// "all".
 	Cycles string
-	// Encode means that parts that cannot be enforced take another form, which [Schema.Restore] reads: an object with free names
-	// becomes a list of members, any other part becomes JSON text, and a property with a rejected name gets another name.
+	// Encode means that a part is encoded in another form if it cannot be enforced: an object with arbitrary property names becomes
+	// a list of members, a property with a rejected name gets a different name, and any other part becomes JSON text.
+	// [Schema.Restore] converts values back.
 	Encode bool
 	Max    SubsetLimits
 }
 
-// SubsetLimits is the maximum size of a schema. Zero means unlimited.
+// SubsetLimits contains the limits on the size of a schema. For each field, zero means unlimited.
 type SubsetLimits struct {
-	Depth      int // the nesting depth of objects and arrays
-	Properties int // the number of properties of all objects together
-	Optional   int // the number of properties that are not required
-	Unions     int // the number of schemas with several types or alternatives
-	Values     int // the number of values of all enums together
-	Text       int // the total length of enum values and of the names of properties and definitions, in bytes
-	LongEnum   int // the total length of the strings of one enum with more than 250 values, in bytes
+	Depth      int // nesting depth of objects and arrays
+	Properties int // number of properties of all objects together
+	Optional   int // number of properties that are not required
+	Unions     int // number of schemas with several types or alternatives
+	Values     int // number of values of all enums together
+	Text       int // total length of enum values and of the names of properties and definitions, in bytes
+	LongEnum   int // total length of the strings of one enum with more than 250 values, in bytes
 }
 
 // Project returns the JSON text of the schema in the form that the service enforces. Each object with listed properties is
-// closed, oneOf becomes anyOf, and a $ref has no siblings. Null is not offered where an empty slice or map, or the absence of a
-// property, has the same meaning. Constraints that the service does not support become part of the value's description.
-// Properties keep their order.
+// closed, oneOf becomes anyOf, and a $ref has no siblings. Null is not allowed where an empty slice or map, or the absence of a
+// property, has the same meaning. Constraints that the service does not support become part of the value's description. Properties
+// keep their order.
 //
-// A value that fits the result need not fit the schema: validate it. A null that the schema rejects means an absent property; see
-// [Schema.Restore].
+// A value that matches the result need not match the schema, so callers must validate it. A null that the schema does not allow
+// means an absent property; see [Schema.Restore].
 //
-// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode, such
-// parts can be encoded, so an error concerns only the whole value or its size.
+// If the service cannot enforce a part of the schema, such as a value of any type or an object with arbitrary property names, the
+// error names that part. With Encode, such parts are encoded, so Project returns an error only if the value as a whole cannot be
+// enforced or the result is too large.
 func (b *Subset) Project(text []byte) ([]byte, error) {
 	p, err := b.begin(text)
 	if err != nil {
@@ -84,7 +87,7 @@ func (b *Subset) Project(text []byte) ([]byte, error) {
 	return appendJSON(nil, out, true), nil
 }
 
-// begin reads the text of a schema.
+// begin parses the text of a schema.
 func (b *Subset) begin(text []byte) (*projection, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(text), maxText)
@@ -100,7 +103,7 @@ func (b *Subset) begin(text []byte) (*projection, error) {
 	return &projection{Subset: b, root: root, defs: newObject(), names: map[string]string{}, open: map[string]bool{"#": true}}, nil
 }
 
-// check returns an error if a projected schema is too large.
+// check returns an error if the size of a projected schema exceeds the limits.
 func (m SubsetLimits) check(root *object) error {
 	var n SubsetLimits
 	n.measure(root, 1)
@@ -123,7 +126,7 @@ func (m SubsetLimits) check(root *object) error {
 	return nil
 }
 
-// SizeOf returns the size of a projected schema.
+// SizeOf returns the size of a projected schema, given as JSON text.
 func SizeOf(projected []byte) (size SubsetLimits) {
 	if node, err := decode(projected); err == nil {
 		if root, ok := node.(*object); ok {
@@ -133,7 +136,7 @@ func SizeOf(projected []byte) (size SubsetLimits) {
 	return size
 }
 
-// measure adds the size of a projected schema.
+// measure adds the size of a projected schema to the receiver.
 func (m *SubsetLimits) measure(o *object, depth int) {
 	m.Depth = max(m.Depth, depth)
 	properties := o.object("properties").names

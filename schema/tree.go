@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A schema's tree is made of *object, []any, string, json.Number, bool and nil. The tree does not change once it is part of a
-// Schema.
+// A schema's tree consists of values of the types *object, []any, string, json.Number and bool, and nil. A tree must not be changed
+// once it is part of a Schema.
 
 // object is a JSON object that keeps the order of its members, because models write properties in
 // the order in which a schema lists them.
@@ -23,7 +23,7 @@ type object struct {
 	values map[string]any
 }
 
-// newObject makes an object from alternating names and values.
+// newObject returns an object with the members given as alternating names and values.
 func newObject(pairs ...any) *object {
 	o := &object{values: make(map[string]any, len(pairs)/2)}
 	for i := 0; i < len(pairs); i += 2 {
@@ -52,12 +52,12 @@ func (o *object) remove(name string) {
 // MarshalJSON writes the object with sorted names.
 func (o *object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o, false), nil }
 
-// clone returns a copy whose members can be replaced.
+// clone returns a shallow copy of the object.
 func (o *object) clone() *object {
 	return &object{slices.Clone(o.names), maps.Clone(o.values)}
 }
 
-// object returns the member with that name if it is an object, otherwise an empty object.
+// object returns the value of the named member if it is an object, and otherwise an empty object.
 func (o *object) object(name string) *object {
 	if v, ok := o.values[name].(*object); ok {
 		return v
@@ -65,13 +65,13 @@ func (o *object) object(name string) *object {
 	return &object{}
 }
 
-// list returns the member with that name if it is an array, otherwise nil.
+// list returns the value of the named member if it is an array, and otherwise nil.
 func (o *object) list(name string) []any {
 	v, _ := o.values[name].([]any)
 	return v
 }
 
-// strings returns the strings of a member that is a string or an array of strings.
+// strings returns the strings in the named member, which may be a string or an array of strings.
 func (o *object) strings(name string) []string {
 	switch v := o.values[name].(type) {
 	case string:
@@ -88,8 +88,8 @@ func (o *object) strings(name string) []string {
 	return nil
 }
 
-// The keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only these, because a value in an
-// enum is not a schema.
+// Keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only these keywords, because a value in
+// an enum, for example, is not a schema.
 var (
 	schemaKeywords = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains",
 		"propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"}
@@ -132,9 +132,9 @@ func (o *object) mapSchemas(f func(keyword string, node any) any) *object {
 	return out
 }
 
-// decode reads one JSON text, keeping the order of members and the digits of numbers.
+// decode parses a single JSON value. It keeps the order of members and all digits of numbers.
 func decode(data []byte) (any, error) {
-	// This pass detects malformed text and text that is nested too deeply; reading tokens, as below, does not.
+	// Unmarshal detects malformed text and text that is nested too deeply. Reading tokens, as below, does not.
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, syntaxError(data, err)
@@ -188,7 +188,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// syntaxError adds the place at which JSON text is malformed to an error.
+// syntaxError returns err with the line and column at which JSON text is malformed.
 func syntaxError(data []byte, err error) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return errors.New("want JSON, got nothing")
@@ -211,7 +211,7 @@ func position(data []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// appendJSON appends a tree without white space, with names sorted or in declared order.
+// appendJSON appends the JSON of a tree without white space, with names either sorted or in declared order.
 func appendJSON(b []byte, v any, declared bool) []byte {
 	switch v := v.(type) {
 	case nil:

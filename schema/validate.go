@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// base is the address of every schema during compilation. Nothing can be loaded from it.
+// base is the address that every schema has while it is compiled. Nothing can be loaded from it.
 const base = "stone:///schema"
 
 // refusal is a loader that refuses to load anything, because a schema must be complete.
@@ -29,7 +29,7 @@ func (refusal) Load(url string) (any, error) {
 		strings.TrimPrefix(url, "stone:///"))
 }
 
-// compileLibrary compiles a schema and returns the errors of the library.
+// compileLibrary compiles a schema with the library, and returns the library's errors unchanged.
 func compileLibrary(document any) (compiled *graph, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -52,7 +52,7 @@ func compileLibrary(document any) (compiled *graph, err error) {
 	return newGraph(root, document, func(fragment string) (*jsonschema.Schema, error) { return c.Compile(base + "#" + fragment) }), nil
 }
 
-// compileError returns the first invalid part of a schema and its place on one line.
+// compileError converts an error of the library to an error that says, on one line, what is invalid first in the schema and where.
 func compileError(err error, document any) error {
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
@@ -78,8 +78,9 @@ func compileError(err error, document any) error {
 	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), base, ""))
 }
 
-// Validate checks JSON text against the schema. It returns nil or a *ValidationError with the problems, even for text that is not
-// JSON; any other error comes from ctx or the schema. Text that needs more than ten million comparisons counts as invalid.
+// Validate checks JSON text against the schema. It returns nil if the text matches. If it does not match, is not JSON, or requires
+// more than ten million comparisons, the error is a *ValidationError that lists the problems. Other errors mean that ctx is done or
+// the schema cannot be compiled.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {
@@ -102,8 +103,8 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// decodeDocument reads JSON text and keeps the digits of its numbers. It rejects numbers with huge
-// exponents: 1e999999 takes eight bytes to write and a million digits to compare.
+// decodeDocument parses JSON text and keeps all digits of numbers. It rejects numbers with huge exponents, because a number such as
+// 1e999999 is only eight bytes long but would take a million digits to compare.
 func decodeDocument(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -143,7 +144,7 @@ func checkNumbers(v any) error {
 	return nil
 }
 
-// report flattens a tree of errors into a list of problems, sorted by place.
+// report returns the problems in a tree of errors as a list, sorted by place.
 func report(found *jsonschema.ValidationError, document any, s *Schema) []Problem {
 	r := reporter{document: document, schema: s}
 	r.add(found)
@@ -177,7 +178,7 @@ type located struct {
 
 type reporter struct {
 	document any
-	schema   *Schema // to name the properties that an object may have; may be nil
+	schema   *Schema // used to name the properties that an object may have; may be nil
 	found    []located
 }
 
@@ -236,7 +237,7 @@ func containsWish(k jsonschema.ErrorKind) string {
 	return "want at least one item that fits the schema of contains"
 }
 
-// message describes a keyword's requirement and the value found.
+// message returns the requirement of a keyword and a description of the value found.
 func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	switch k := k.(type) {
 	case *kind.Type:

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// view is a schema with its references and allOf resolved: a value must fit all parts at once.
+// view is a schema with its references and allOf resolved. A value must match all of its parts.
 type view struct {
 	parts []*object
-	never bool // whether a part is the schema false, which no value fits
-	vague bool // whether a keyword or reference that is not analyzed restricts the values
+	never bool // a part is the schema false, which no value matches
+	vague bool // a keyword or reference that is not analyzed restricts the values
 }
 
 // vagueKeywords are keywords that restrict values in ways that a view does not analyze.
@@ -18,7 +18,7 @@ var vagueKeywords = []string{"not", "if", "dependentSchemas", "dependentRequired
 	"minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "multipleOf",
 	"$dynamicRef", "$recursiveRef"}
 
-// view resolves nodes of the schema's tree, all of which apply to a value.
+// view returns the view of nodes in the schema's tree, all of which apply to the same value.
 func (s *Schema) view(nodes ...any) view {
 	var v view
 	seen := map[*object]bool{}
@@ -63,7 +63,7 @@ func (s *Schema) follow(ref string) (any, bool) {
 // maxParts is the maximum number of parts in a view of recursive schemas. If there are more, the view is vague.
 const maxParts = 100
 
-// alternatives returns the first anyOf or oneOf among the parts, and the view without it.
+// alternatives returns the alternatives in the first anyOf or oneOf among the parts, and the view without them.
 func (v view) alternatives() (rest view, list []any) {
 	if len(v.parts) > maxParts {
 		return v, nil
@@ -82,20 +82,20 @@ func (v view) alternatives() (rest view, list []any) {
 	return v, nil
 }
 
-// and adds the parts of another view.
+// and returns a view with the parts of both views.
 func (v view) and(w view) view {
 	parts := slices.Concat(v.parts, w.parts)
 	return view{parts, v.never || w.never, v.vague || w.vague || len(parts) > maxParts}
 }
 
-// requires reports whether every value has the property.
+// requires reports whether the view requires the named property.
 func (v view) requires(name string) bool {
 	return slices.ContainsFunc(v.parts, func(o *object) bool {
 		return slices.Contains(o.strings("required"), name) && len(o.list("required")) > 0
 	})
 }
 
-// types returns the JSON types that all parts allow. The result known is false if no part restricts the type.
+// types returns the JSON types that are allowed by all parts. The result known is false if no part restricts the type.
 func (v view) types() (types []string, known bool) {
 	for _, part := range v.parts {
 		own := typesOf(part)
@@ -120,7 +120,8 @@ func (v view) types() (types []string, known bool) {
 	return types, known
 }
 
-// typesOf returns the types that a part names, or the type that its keywords apply to.
+// typesOf returns the types that a part states or, if it states none but lists properties, the type object. It returns nil for any
+// other part.
 func typesOf(o *object) []string {
 	switch {
 	case o.has("type"):
@@ -131,12 +132,12 @@ func typesOf(o *object) []string {
 	return nil
 }
 
-// accepts reports whether every value of a type has one of the types.
+// accepts reports whether every value of type t has one of the types.
 func accepts(types []string, t string) bool {
 	return slices.Contains(types, t) || t == "integer" && slices.Contains(types, "number")
 }
 
-// values returns the closed list of values that all parts allow, if a part has one.
+// values returns the values that are in the closed lists of all parts. The result closed is false if no part has a list.
 func (v view) values() (values []any, closed bool) {
 	for _, part := range v.parts {
 		own, ok := listed(part)
@@ -155,7 +156,7 @@ func (v view) values() (values []any, closed bool) {
 	return values, closed
 }
 
-// listed returns the values of a part's const or enum.
+// listed returns the values in a part's const or enum, and reports whether it has one.
 func listed(o *object) ([]any, bool) {
 	if value, ok := o.values["const"]; ok {
 		return []any{value}, true
@@ -168,7 +169,8 @@ func containsValue(values []any, x any) bool {
 	return slices.ContainsFunc(values, func(y any) bool { return equal(x, y) })
 }
 
-// equal compares two values of a tree by the rules of JSON Schema: numbers by value, objects without order.
+// equal reports whether two values in a tree are equal by the rules of JSON Schema: numbers are compared by value, and the order of
+// members does not matter.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -201,7 +203,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// typeOf returns the JSON type of a tree value.
+// typeOf returns the JSON type of a value in a tree.
 func typeOf(v any) string {
 	switch v := v.(type) {
 	case nil:
