@@ -375,7 +375,8 @@ type Detail struct {
 	// CheckGrant returns the findings for a run that grants only the given effects. Use it if the effects that the leaf needs are
 	// not known when the leaf is made.
 	CheckGrant func(grant []string) []Finding
-	// Guards marks a leaf that only checks something and fails if the check fails: no other step needs to read its node.
+	// Guards means that the leaf only performs a check, and fails if the check fails. Validate then does not require another step
+	// to read its node.
 	Guards bool
 
 	// Fingerprint is part of the leaf's fingerprint and keys. It must contain everything outside the body that can change the

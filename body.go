@@ -215,7 +215,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 
 func same(a, b dag.DAG) bool { return a.Len() == b.Len() && a.Extends(b) }
 
-// standOn makes g the ground of the leaf at f. It fails if the run has continued without the body.
+// standOn sets the ground of the leaf at f to g. It returns an error if the run has continued without the body.
 func (f *frame) standOn(body *frame, g *ground) error {
 	x := f.more()
 	x.leave.Lock()

@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Seq runs steps one after the other, each on the DAG that the previous step returned. It stops at the first failure.
+// Seq returns an ashlar that runs the given steps in order, each on the DAG that the previous step returned. It stops at the
+// first failure.
 func Seq(name string, steps ...Ashlar) Ashlar {
 	s := &spec{parts: parts{form: seqForm, name: name, children: append([]Ashlar(nil), steps...), composite: noComposite}}
 	if len(steps) == 0 {
@@ -36,7 +37,7 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 	return a
 }
 
-// Loop runs body until the condition holds, at most max times:
+// Loop returns an ashlar that runs body repeatedly until the condition holds, but at most max times:
 //
 //	stone.Loop("until-good", improve, stone.Until(Report, ReportDoc.Good), 3)
 //
@@ -56,8 +57,8 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	return Ashlar{s}
 }
 
-// Until ends a Loop when pred returns true for the value that it reads. With dag.Latest, as in Until(dag.Latest, passed), it
-// reads only the latest node.
+// Until returns a condition that ends a Loop when pred returns true for the value of the reader. Until(dag.Latest, passed), for
+// example, tests only the latest node.
 func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
 		return nil
@@ -71,11 +72,11 @@ type Branch struct {
 	body  Ashlar
 }
 
-// Case makes a branch of a Match: body runs when the matched value has the same JSON as value.
+// Case returns a branch of a Match. The Match runs body if the matched value has the same JSON as value.
 func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 
-// Match runs the branch whose value equals the value that [Lens] or [On] finds. There is no default: a value without a branch is
-// a failure of kind "match-failed".
+// Match returns an ashlar that runs the branch whose value equals the value that [Lens] or [On] finds. There is no default
+// branch: if no branch has this value, the Match fails with kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	s.version = on.version
@@ -110,16 +111,16 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	return Ashlar{s}
 }
 
-// Map runs body once for each item of a list, in concurrent lanes. The list is the content of a node, such as the nearest node of
-// a list type, or is derived from one:
+// Map returns an ashlar that runs body once for each item of a list, in concurrent lanes. The list is the content of a node, such
+// as the nearest node of a list type, or is derived from one:
 //
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
 //
 // Every lane starts with a node of the item's type and does not see other lanes. A lane that fails is dropped and listed in
 // Result.Lost. At least one lane must survive, or as many as Quorum or AllLanes require. A lane that is waiting for an answer, or
-// that exceeds the run's budget, has not failed: the run ends, and a resumed run continues that lane. An empty list is a failure
-// of kind "map-empty", unless AllowEmpty is set. Follow a Map with Reduce.
+// that exceeds the run's budget, has not failed: the run ends, and a resumed run continues that lane. If the list is empty, the
+// Map fails with kind "map-empty", unless AllowEmpty is given. Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
@@ -141,7 +142,8 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 	return Ashlar{with(s, opts)}
 }
 
-// Parallel runs its lanes at the same time, each on the current DAG. Its arguments are lanes and options:
+// Parallel returns an ashlar that runs several lanes at the same time, each on the DAG at its start. Its arguments are lanes and
+// options:
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
@@ -161,23 +163,23 @@ func Parallel(name string, of ...FanPart) Ashlar {
 	return Ashlar{s}
 }
 
-// Reduce marks body as the step that joins the lanes of a fan-out. Body reads the lanes with dag.Lanes, or with dag.Lanes2 for
-// rows of two types. The Reduce has body's name.
+// Reduce returns an ashlar that runs body as the step that joins the lanes of a fan-out. The body reads the lanes with dag.Lanes,
+// or with dag.Lanes2 for rows of two types. The Reduce has the name of body.
 func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
 
-// Rescue runs body; if it fails, the failure is recorded as a node and heal runs after it. Only Rescue runs a step because of a
-// failure. Nothing is rolled back: heal sees the nodes of every step of body that had finished. The cancellation of a run is not
-// rescued.
+// Rescue returns an ashlar that runs body. If body fails, the failure is recorded as a node, and then heal runs. Only Rescue runs
+// a step because of a failure. Nothing is rolled back: heal sees the nodes of every step of body that had finished. The
+// cancellation of a run is not rescued.
 func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
-// Scoped makes a composite that the other forms cannot express. Body uses RunChild to run the children that the walk names, as
-// often as needed, and returns a DAG that extends the one it was given. Reads lists the queries of body. What body does must
-// depend only on the nodes that it reads. The walk tells the validator how body runs the children, and which nodes body itself
-// appends.
+// Scoped returns a composite ashlar that the other forms cannot express. Its body uses RunChild to run the children that the walk
+// names, as often as needed, and returns a DAG that extends the DAG passed to it. Reads lists the queries of body. The actions of
+// body must depend only on the nodes that it reads. The walk tells the validator how body runs the children, and which nodes body
+// itself appends.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
@@ -195,7 +197,8 @@ type Extractor struct {
 	schema  func() *schema.Schema // the schema of the value, if known before a run
 }
 
-// Lens follows field names into the content of the latest node. See dag.Lens for a value with a Go type.
+// Lens returns an Extractor of the value found by following the field names into the content of the latest node. For a value with
+// a Go type, see dag.Lens.
 func Lens(path ...string) Extractor {
 	value := dag.Lens[json.RawMessage](path...)
 	return Extractor{
@@ -205,7 +208,7 @@ func Lens(path ...string) Extractor {
 	}
 }
 
-// On computes the matched value by calling key with the value that reader finds.
+// On returns an Extractor that calls key with the value of reader. The result is the matched value.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	e := Extractor{queries: dag.Types(reader), version: terms.Version(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
@@ -215,14 +218,14 @@ func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	return e
 }
 
-// New makes a leaf: body reads the nodes that its Queries declare and returns the content of one node of type out. If body
-// returns an error, the step fails; Fail makes an error that determines the kind of the failure. The body must return when its
-// context is done, and must be safe for concurrent calls if the leaf is used in several lanes or runs.
+// New returns a leaf. Its body reads the nodes that its Queries declare and returns the content of a node of type out. If body
+// returns an error, the step fails; use Fail to choose the kind of the failure. The body must return when its context is done,
+// and must be safe for concurrent calls if the leaf is used in several lanes or runs.
 func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...LeafOption) Ashlar {
 	return typed(name, out, body, nil, opts)
 }
 
-// Func0 makes a leaf that reads nothing.
+// Func0 returns a leaf that calls fn and reads no nodes.
 func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
@@ -230,8 +233,8 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func makes a leaf from a function: fn receives the value that the reader finds, for example the nearest node of a type, and
-// returns the content of a node of type out. The leaf declares the reader's queries.
+// Func returns a leaf that calls fn with the value of a reader, for example the content of the nearest node of a type. The result
+// of fn is the content of a node of type out. The leaf declares the reader's queries.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
@@ -246,7 +249,7 @@ func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(cont
 	}, dag.Types(in), opts)
 }
 
-// Func2 is Func for a function of two inputs.
+// Func2 is like Func, but fn receives the values of two readers.
 func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
@@ -265,7 +268,8 @@ func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out d
 	}, dag.Types(inA, inB), opts)
 }
 
-// Func3 is Func for a function of three inputs. For more inputs, combine readers with [dag.Derive3] or declare Queries with New.
+// Func3 is like Func, but fn receives the values of three readers. For more inputs, combine readers with [dag.Derive3] or declare
+// Queries with New.
 func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], inC dag.Reader[C], out dag.Type[T], fn func(context.Context, A, B, C) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
@@ -309,9 +313,9 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 	}, queries, opts)
 }
 
-// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for content that is JSON without a Go type. The parents
-// of the node must be d.Next(), where d is the DAG that the body was given, or that Await or Keep returned. A node without a time
-// receives the run's time.
+// Leaf returns a leaf whose body makes its node itself, with dag.NewNode. Use it for content that is JSON without a Go type. The
+// parents of the node must be d.Next(), where d is the DAG passed to the body, or the DAG that Await or Keep returned. A node
+// without a time receives the run's time.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)
@@ -325,7 +329,7 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 	}, nil, opts)
 }
 
-// placed checks the parents of a Leaf's node and returns the node with its time.
+// placed returns the node of a Leaf with its time set, or an error if its parents are wrong.
 func (f *frame) placed(d dag.DAG, n *dag.Node, at time.Time) (*dag.Node, error) {
 	_, d, err := f.grounds(d)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A course lists the steps that each step of a flow waits for, as far as they are known
-// before the flow runs.
+// A course describes the order of a flow: for each step, the earlier steps for which it waits. It is computed before the flow
+// runs.
 type course struct {
 	stages  []stage // the steps, followed by the gates
 	steps   int
@@ -21,22 +21,22 @@ type course struct {
 type stage struct {
 	deps  []int32 // the stages for which the stage waits
 	gates []int32 // the gates that wait for the stage
-	all   bool    // whether it waits for every earlier step; deps is then unused
+	all   bool    // whether the stage waits for every earlier step; deps is then unused
 	sees  stepSet // the steps that the stage sees: deps and every step that these see
 	from  int32   // the step whose result, or the gate whose view, this stage's view extends; -1 if there is none
 	cut   int     // the first step missing from the result or view of from
 }
 
-// traits are the properties of a step that decide its place in a course.
+// traits are the properties of a step that determine the steps for which it waits.
 type traits struct {
 	reads, writes []string
-	all           bool // the step must see everything before it
+	all           bool // the step must see all nodes before it
 	any           bool // the step may write nodes of any type
 	matches       bool // the step tests whether the DAG is empty
 }
 
-// traitsOf returns the traits of a together with everything below it. A fan-out sees everything, because its lanes cannot move
-// within the DAG; a scoped body may do anything with its DAG.
+// traitsOf returns the combined traits of a and its descendants. A fan-out sees everything, because its lanes cannot move within
+// the DAG; a scoped body may do anything with its DAG.
 func traitsOf(a Ashlar) (t traits) {
 	t.of(a.spec(), false)
 	return t
@@ -87,8 +87,8 @@ func (s *spec) course() *course {
 // surveyor builds a course step by step.
 type surveyor struct {
 	course
-	writers map[string][]int32 // for each type, the stages that include all its writers so far
-	others  []int32            // the same for all other types
+	writers map[string][]int32 // for each type, the stages that together include all earlier writers of the type
+	others  []int32            // the stages that include all earlier writers of any other type
 }
 
 func survey(steps []Ashlar) *course {
@@ -135,7 +135,8 @@ func (v *surveyor) step(i int, t traits) {
 	}
 }
 
-// writersOf returns the stages that include all writers of a type so far: a gate if there are several.
+// writersOf returns the stages that together include all earlier writers of a type. If there are several writers, it returns a
+// gate.
 func (v *surveyor) writersOf(name string) []int32 {
 	of, known := v.writers[name]
 	if !known {
@@ -154,7 +155,7 @@ func (v *surveyor) writersOf(name string) []int32 {
 	return of
 }
 
-// look computes the steps that a stage sees.
+// look sets the steps that a stage sees.
 func (v *surveyor) look(i int) {
 	at := &v.stages[i]
 	at.from = -1
@@ -188,7 +189,7 @@ type stepSet struct {
 	words []uint64 // one bit for each further step; the last word is not zero
 }
 
-// firstSteps is the set of the first n steps.
+// firstSteps returns the set of the first n steps.
 func firstSteps(n int) stepSet {
 	s := stepSet{full: n / 64}
 	if n%64 > 0 {
@@ -244,7 +245,7 @@ func (s stepSet) len() int {
 	return n
 }
 
-// before returns the number of steps in the set before step i.
+// before returns the number of steps in the set with an index below i.
 func (s stepSet) before(i int) int {
 	at := i/64 - s.full
 	if at < 0 {
@@ -268,7 +269,7 @@ func (s stepSet) last() int {
 	return 64*s.full - 1
 }
 
-// start returns the length of the unbroken run of steps at the beginning of the set.
+// start returns the largest n for which the set contains the first n steps.
 func (s stepSet) start() int {
 	if len(s.words) == 0 {
 		return 64 * s.full
@@ -276,7 +277,7 @@ func (s stepSet) start() int {
 	return 64*s.full + bits.TrailingZeros64(^s.words[0])
 }
 
-// since ranges over the steps of the set from step i on.
+// since returns an iterator over the steps of the set, starting at step i.
 func (s stepSet) since(i int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for last := s.last(); i <= last; i++ {

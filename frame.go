@@ -239,7 +239,7 @@ func (f *frame) Done() <-chan struct{} {
 	return x.live.Load().ctx.Done()
 }
 
-// Err returns the reason why Done is closed, or nil.
+// Err returns the reason why the channel of Done is closed, or nil if it is open.
 func (f *frame) Err() error {
 	if f.ended.Load() {
 		f.Done()
@@ -276,11 +276,10 @@ func (f *frame) release() {
 	}
 }
 
-// stepNames counts how often each name was used under a frame, and notes which names
-// are running.
+// stepNames counts the uses of each step name under a frame, and records which of them are running.
 type stepNames struct {
 	mu     sync.Mutex
-	inputs map[stepInput]int // with a recorder: how often each input was used
+	inputs map[stepInput]int // with a recorder: the number of uses of each input
 	few    []stepName
 	more   map[string]*stepName // further names; most bodies use only a few
 }
@@ -320,7 +319,7 @@ func (n *stepNames) use(name string) *stepName {
 	return u
 }
 
-// enter counts a use of the name and reports whether no other use of it is running.
+// enter counts a use of the name. It reports whether no other step with this name is running.
 func (n *stepNames) enter(name string) (visit int, alone bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -352,13 +351,13 @@ func (f *frame) leaf(d dag.DAG) dag.DAG {
 	return f.work(d)
 }
 
-// work does the work of a leaf without recording it.
+// work runs the body of a leaf, with its retries, and returns the result without recording it.
 func (f *frame) work(d dag.DAG) dag.DAG {
 	n, err := f.attempts(d)
 	return f.settle(d, n, err)
 }
 
-// settle appends the node of a leaf, or puts its failure in flight.
+// settle returns the DAG with the node of a leaf appended or, if the leaf failed, with its failure in flight.
 func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 	bare, full, wrong := f.grounds(d)
 	if err == nil {
@@ -401,8 +400,8 @@ func (f *frame) checked(n *dag.Node, err error) (*dag.Node, error) {
 	return n, nil
 }
 
-// caught is deferred in calls of the program's functions. It turns a panic into an error. It also fails the call if one of its
-// reads was refused, even if the function returned no error.
+// caught is deferred in calls of the program's functions. If the function panics, or if one of its reads was not declared, caught
+// makes the call return an error.
 func (f *frame) caught(err *error) {
 	if p := recover(); p != nil {
 		*err = panicked(p)

@@ -31,7 +31,7 @@ type Config struct {
 	// Media reads the pictures, sounds and documents that precede the text of User in the user's message. It is read once. See
 	// [MediaOf].
 	Media dag.Reader[[]*llm.Media]
-	// Use lists the middlewares, outermost first.
+	// Use lists the agent's middlewares, outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil means ContinueOnToolUse.
 	Decide Decide
@@ -110,7 +110,8 @@ type Finalizer struct {
 	run    func(any) (any, error)
 }
 
-// Finalize makes a Finalizer. The model answers with a draft, and fn turns it into the result:
+// Finalize returns a Finalizer. With it, the model answers with a draft of the given type, and fn returns the result for the
+// draft:
 //
 //	Finalize: agent.Finalize(Verdict, func(v VerdictDoc) (PassedDoc, error) {
 //		if !v.OK {
@@ -130,9 +131,9 @@ func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 	return f
 }
 
-// New makes an agent: a leaf that calls the model in turns and produces a node of type out. The model writes a draft of type out,
-// or of the type that Finalize names: free text for [Text], otherwise JSON that fits the type's schema. stone.Validate reports
-// faults in the configuration.
+// New returns an agent: a leaf that calls the model in turns and produces a node of type out. The model writes a draft of type
+// out or, with Finalize, of the draft type. If this type is [Text], the draft is free text; otherwise, it is JSON that fits the
+// type's schema. stone.Validate reports faults in the configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
 	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, result: draftOf(out)}
 	a.draft = a.result

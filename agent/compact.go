@@ -41,12 +41,12 @@ const (
 		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
 )
 
-// Compact makes a middleware that shortens a conversation before it exceeds the model's window. It keeps the message that the
-// agent answers, and the last turns with the messages to which they reply. A single message replaces all other messages. A tool
-// call is never separated from its result. The agent continues with the shorter conversation, which also becomes the conversation
-// in its node. The handles of long results are kept. If a server rejects a request as too long, or the window cuts off an answer,
-// the conversation is shortened (to half, after a rejection) and the model is called once more. Put this middleware innermost,
-// after all middlewares that add messages.
+// Compact returns a middleware that shortens the agent's conversation before it exceeds the model's window. It keeps the message
+// that the agent answers, and the last turns with the messages to which they reply. A single message replaces all other messages.
+// A tool call is never separated from its result. The agent continues with the shorter conversation, which also becomes the
+// conversation in its node. The handles of long results are kept. If a server rejects a request as too long, or the window cuts
+// off an answer, the conversation is shortened (to half, after a rejection) and the model is called once more. Put this
+// middleware innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -243,7 +243,7 @@ func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int
 	return summary{Text: utf8Only(text), Usage: p.spent}, nil
 }
 
-// transcript formats messages as plain text, because no provider accepts tool calls outside their conversation.
+// transcript returns messages as plain text, because no provider accepts tool calls outside their conversation.
 func transcript(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {

@@ -64,8 +64,8 @@ func (c Context) uses(u budget.Usage) {
 	}
 }
 
-// Window returns the model's limit on the prompt and the answer together, in tokens. It returns 0 if the limit is unknown: no
-// table contains it (see llm.WithTable), and no request has been rejected as too long.
+// Window returns the model's limit on the total length of the prompt and the answer, in tokens. It returns 0 if the limit is
+// unknown: no table contains it (see llm.WithTable), and no request has been rejected as too long.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0
@@ -119,7 +119,7 @@ type Middleware struct {
 	// Bound returns the most that Wrap can cost in a turn, excluding the cost of next. Wrap may change the conversation and the
 	// tools of the request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
-	// Reads lists what Wrap reads from Context.DAG, in addition to the agent's own queries.
+	// Reads lists the queries of Wrap for Context.DAG, in addition to the agent's own queries.
 	Reads []dag.Querier
 	// Effects are the middleware's effects on the world, in addition to the effects of Tool. They include the effects of tools
 	// that Wrap offers.
@@ -137,7 +137,7 @@ type Tool struct {
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
 	// Parallel means that a call of this tool may run at the same time as the turn's other calls of Parallel tools.
 	Parallel bool
-	// Client means that the run's client executes the call, and that Run puts the call to the client as a question. While one
+	// Client means that the run's client executes calls of this tool. Run passes a call to the client as a question. While one
 	// call of a turn is waiting for its answer, the questions for later calls of such tools are asked too, even if the calls
 	// before them have not run. A client thus receives all of its calls at once.
 	Client bool

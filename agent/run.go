@@ -113,7 +113,7 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 	return &c
 }
 
-// open makes the initial context of every turn. A recorded opening is reused even if the prompts now render differently.
+// open returns the context with which every turn starts. A recorded opening is reused even if the prompts now render differently.
 func (r *run) open(ctx context.Context) error {
 	c := &r.start
 	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens, Params: &r.cfg.Params}
@@ -320,13 +320,13 @@ func (r *run) meta() map[string]string {
 	return meta
 }
 
-// failure makes a failure whose reason does not quote its cause.
+// failure returns a failure whose reason does not quote its cause.
 func failure(k kind.Kind, cause error, format string, args ...any) error {
 	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// modelFailure turns a model error into a failure. If ctx is done, it returns the error of ctx: the run has ended, and the model
-// has not failed.
+// modelFailure returns the failure for an error of the model. If ctx is done, it returns the error of ctx, because then the run
+// has ended and the model has not failed.
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -37,7 +37,7 @@ type outcome struct {
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
 	Kept      *handle         `json:"kept,omitempty"` // the handle of the whole text
-	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: those of its pipeline, and its kept result
+	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes added by the call: the nodes of its pipeline, and its kept result
 }
 
 // dispatch runs the calls of the reply, in order unless they may run concurrently, and adds their results and recommendations in
@@ -137,7 +137,7 @@ func byClient(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Client
 }
 
-// together runs, concurrently, all calls in the range [from, to) for which such returns true.
+// together runs, concurrently, all calls in the range [from, to) that the function such selects.
 func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)

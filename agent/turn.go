@@ -221,7 +221,7 @@ type question struct {
 	tell  *llm.Report
 }
 
-// question makes the request of a turn and draws its estimated cost from the budget.
+// question returns the question with a turn's request, and draws the estimated cost from the budget.
 func (r *run) question(ctx context.Context, c *Context) (q *question, err error) {
 	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,

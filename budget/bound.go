@@ -162,7 +162,7 @@ func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound
 	return out
 }
 
-// dearest returns the sums without those that can never exceed another sum.
+// dearest returns the sums except any sum that can never exceed another.
 func dearest(sums []sum) (left []sum) {
 	for i, s := range sums {
 		if len(s) > 0 && !slices.ContainsFunc(left, s.within) && !slices.ContainsFunc(sums[i+1:], func(t sum) bool { return s.within(t) && !t.within(s) }) {

@@ -49,12 +49,12 @@ type Planner interface {
 // failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// CheckFacts describes a check to Validate and the gate before it runs.
+// CheckFacts holds the properties of a check that Validate and the gate need before the check runs.
 type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
 	Needs []string
-	// Costly marks a check that starts a program or invokes a capability. Used as a should, it does not run on a value that has
+	// Costly means that the check starts a program or invokes a capability. Used as a should, it does not run on a value that has
 	// already been rejected.
 	Costly bool
 	// Asks is the id of the capability that the check invokes, or "" if it invokes none and costs nothing.
@@ -70,8 +70,8 @@ type Subject struct {
 	// Out is the answer. For the checks of Spec.Admit, Out is the input, so that every check can judge answers and inputs.
 	Out    JSON
 	Schema *schema.Schema // the schema of Out; nil if there is none
-	// Step names the attempt within its call. A costly check does its work in a stone.Step whose name contains the check's name
-	// and Step; see Paid.
+	// Step is the name of the attempt within its call. A costly check does its work in a stone.Step whose name contains the
+	// check's name and Step; see Paid.
 	Step string
 
 	invalid error // the error if Out does not fit Schema

@@ -385,7 +385,7 @@ func cleaned(e *Error) *Error {
 // valid returns s with invalid UTF-8 replaced.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// errorOf turns a capability's error into a failure. A timeout becomes "timeout/soft". An error with a failure kind other than
+// errorOf returns the failure for a capability's error. A timeout becomes "timeout/soft". An error with a failure kind other than
 // error, panic and canceled keeps its kind, and any other error is "runtime/invoke-failed".
 func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {

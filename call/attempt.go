@@ -71,7 +71,7 @@ type outcome struct {
 	mode    string // the mode of the answer
 }
 
-// run makes the lane's attempts. An error means that the lane was stopped because the run is over or the lane is no longer
+// run makes the lane's attempts. It returns an error if the lane was stopped because the run is over or the lane is no longer
 // needed.
 func (l *lane) run() error {
 	for n := 1; ; n++ {
@@ -214,7 +214,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	return err
 }
 
-// accept turns a reply into a value and passes it through the gate.
+// accept decodes the value in a reply and passes it through the gate.
 func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err error) {
 	o := &l.last
 	if want := req.Requires.Reply; want == Plan && reply.Type != Plan || want == Value && reply.Type == Plan {
@@ -250,7 +250,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	return nil
 }
 
-// pay draws the cost on the account and then makes one invocation. A failure means that the account is exhausted.
+// pay draws the cost of one invocation on the account and then makes it. If the account is exhausted, pay returns a failure.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	l.reserved = nil

@@ -19,7 +19,7 @@ type Cache struct {
 	MaxAge *time.Duration `json:"-"` // "max-age-ms"
 }
 
-// MarshalJSON writes the age in milliseconds.
+// MarshalJSON encodes c with the age in milliseconds.
 func (c Cache) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{"max-age-ms": max(c.age().Milliseconds(), 0)})
 }

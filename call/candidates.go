@@ -32,7 +32,7 @@ type candidate struct {
 	reason string // the first test that its metadata fails, or ""
 }
 
-// candidates lists the capabilities for a call, in order, each with the result of the tests on its metadata. Metadata does not
+// candidates returns the capabilities for a call, in order, each with the result of the tests on its metadata. Metadata does not
 // change; see (*entry).unavailable for conditions that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	ids, find := []string{s.Tool}, a.tool

@@ -36,7 +36,7 @@ type Capability struct {
 	runs stone.Ashlar // the pipeline of a capability made by Pipeline
 }
 
-// Metadata describes a capability to the registry.
+// Metadata describes a capability: its intents, its effects, its price and its limits.
 type Metadata struct {
 	ID      string `json:"cap/id"`
 	Kind    string `json:"cap/kind"` // "llm", "answers", "command", "http", "mcp", "a2a", "acp", "solver", "chess", "plan", "go", "pipeline"
@@ -145,7 +145,7 @@ type Reply struct {
 	Plan     []byte `json:"plan,omitempty"`
 	Bindings JSON   `json:"bindings,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
-	// Mended lists the findings about an earlier draft of the plan, which the capability has corrected itself.
+	// Mended lists the findings about an earlier draft of the plan that the capability itself has already corrected.
 	Mended stone.Findings `json:"mended,omitempty"`
 
 	parts []string // the pieces of a Stream that was read to its end

@@ -219,7 +219,7 @@ func isJSON(_ context.Context, s Subject) error {
 	return nil
 }
 
-// fitsFormat checks a model's answer against the response format of the request to a [Model].
+// fitsFormat returns an error if a model's answer does not fit the response format of the request to a [Model].
 func fitsFormat(ctx context.Context, s Subject) error {
 	if s.Request.Turn == nil || s.Request.Turn.ResponseFormat == nil {
 		return nil

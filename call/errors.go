@@ -32,7 +32,7 @@ type Error struct {
 	// RetryAfter is the time to wait before the next attempt; zero if unknown.
 	RetryAfter time.Duration `json:"-"`
 	Cause      error         `json:"-"`
-	// Record describes the failed call; it is nil for the failure of a capability.
+	// Record describes the failed call. It is nil if a capability, rather than a call, has failed.
 	Record *Record `json:"-"`
 	// Usage is the capability's usage before it failed; zero if unknown.
 	Usage Usage `json:"-"`

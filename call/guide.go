@@ -20,7 +20,7 @@ type Guide struct {
 	// Refuse returns an error that says why a plan cannot run, with all findings in the details, or nil if the plan can run. The
 	// call sets Refuse for a plan that is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell describes a rejected plan to the model that wrote it: every finding with its place and a suggestion. The text ends
+	// Tell returns text for the model that wrote a rejected plan: every finding with its place and a suggestion. The text ends
 	// with a line break, so an instruction can follow.
 	Tell func(plan []byte, findings stone.Findings) string
 }

@@ -183,7 +183,7 @@ func (u *Usage) read(m *form.Map) {
 	m.At("mode").OneOf(&u.Mode, modes...)
 }
 
-// ofRun are the kinds of failure that describe the run itself. A reply must not use them: an error of such a type receives the
+// ofRun contains the failure kinds that describe the run itself. A reply must not use them: an error of such a type receives the
 // prefix "remote/".
 var ofRun = map[string]bool{reasons.BudgetExhausted: true, reasons.ForbiddenEffect: true}
 

@@ -180,8 +180,8 @@ func (e *Error) Reason() string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// reasonOf names a fault by the part of the envelope, the path within it and the kind of the fault: trace/missing,
-// done/score-min-out-of-range, requires/unknown-keys. Each field of the task counts as a part.
+// reasonOf returns a code for a fault, which consists of the part of the envelope, the path within it and the kind of the fault:
+// trace/missing, done/score-min-out-of-range, requires/unknown-keys. Each field of the task counts as a part.
 func reasonOf(f form.Fault) string {
 	path := f.Path
 	if f.Kind == form.UnknownKey {
@@ -234,8 +234,8 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	return nil
 }
 
-// MarshalJSON writes the envelope of a request, for capabilities outside the process. The envelope contains the remaining budget,
-// but not the capability, the number of the attempt or the key.
+// MarshalJSON returns the envelope of a request, for capabilities outside the process. The envelope contains the remaining
+// budget, but not the capability, the number of the attempt or the key.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type allowed struct {
 		Allowed []string `json:"allowed"`

@@ -241,7 +241,7 @@ func (app *Applicator) knows(intent string) bool {
 	return known || app.Intents == nil || slices.Contains(terms.OwnIntents, intent)
 }
 
-// resolveCandidates finds the candidates. The metadata of at least one must pass the tests.
+// resolveCandidates resolves the candidates of the call. The metadata of at least one must pass the tests.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	r.candidates = app.candidates(s, nil)
 	r.inputs, r.outputs = map[*entry]*schema.Schema{}, map[*entry]*schema.Schema{}
@@ -294,7 +294,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	}
 }
 
-// promises stores the schemas of a capability's input and output, except those that equal the call's or accept anything.
+// promises stores the schemas of a capability's input and output. It omits a schema that equals the call's or accepts anything.
 func (r *resolved) promises(app *Applicator, e *entry) {
 	if e == nil {
 		return
@@ -315,8 +315,8 @@ func (r *resolved) promises(app *Applicator, e *entry) {
 	}
 }
 
-// resolveJudge finds the judge: the capability that the policy names, or else the cheapest capability with the intent
-// terms.Grade. Answers of tools and of judges are not judged.
+// resolveJudge resolves the judge: the capability that the policy names or, if it names none, the cheapest capability with the
+// intent terms.Grade. Answers of tools and of judges are not judged.
 func (r *resolved) resolveJudge(app *Applicator) {
 	j := &r.effective.judge
 	if !j.on {

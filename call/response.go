@@ -99,8 +99,8 @@ func recordBeside(err error) *Record {
 	return nil
 }
 
-// detailed adds the attempts of a call to the details of its failure if the details are an object. Fields that the capability has
-// set are kept.
+// detailed returns the details of a call's failure, with the call's attempts added if the details are an object. Fields that the
+// capability has set are kept.
 func detailed(details JSON, rec *Record) JSON {
 	if rec == nil {
 		return details

@@ -83,8 +83,8 @@ func (r Roles) Denied(p Principal, e string) string {
 	return ""
 }
 
-// Allow splits effects into those that the principal may have and those that are denied. An effect without a rule is denied. Both
-// lists are sorted; "none" is dropped.
+// Allow returns two lists: the effects that the principal may have (granted), and the other effects (denied). An effect without a
+// rule is denied. Both lists are sorted; "none" is dropped.
 func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	granted = []string{}
 	for _, e := range effects {

@@ -107,8 +107,7 @@ func readRoles(m *form.Map, to *Roles, part string) {
 	*to = roles
 }
 
-// readPrincipal reads a Principal. Only the host may set it: never read it from a plan or
-// a request.
+// readPrincipal reads a Principal. Use it only for data from the host, never for a plan or a request.
 func readPrincipal(m *form.Map, to *Principal) {
 	m.Need("id")
 	m.At("id").Text(&to.ID)

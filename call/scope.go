@@ -12,7 +12,7 @@ import (
 // A Scope limits the directories, programs and servers that a capability can reach. It only narrows: a nil list sets no limit,
 // and an empty list denies everything.
 type Scope struct {
-	// FS lists the absolute paths of directories. Everything below them may be used.
+	// FS lists the absolute paths of directories. All files below them may be used.
 	FS FS `json:"fs"`
 	// Process lists the absolute paths of programs that may be started.
 	Process Process `json:"process"`

@@ -109,8 +109,8 @@ type Dispatch struct {
 type Agree struct {
 	// First is the number of candidates that are invoked at once. Zero means 2.
 	First int `json:"first,omitempty"`
-	// Check names a check whose out is the array of these answers, each of which has passed the gate. The answers agree if the
-	// check passes. If Check is empty, the answers must be equal as JSON.
+	// Check is the name of a check on the array of these answers, which have all passed the gate. The answers agree if the check
+	// passes. If Check is empty, the answers must be equal as JSON.
 	Check string `json:"check,omitempty"`
 }
 
@@ -169,7 +169,7 @@ type Policy struct {
 	Routing Rules            `json:"routing,omitzero"` // only retry, switch-on and fallback
 }
 
-// An Intent describes a known intent to people and to models that write plans, and names its schemas.
+// An Intent holds the description of a known intent, for people and for models that write plans, and the names of its schemas.
 type Intent struct {
 	Description string `json:"description,omitempty"`
 

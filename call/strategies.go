@@ -57,7 +57,8 @@ func (s *session) unavailable(e *entry, left budget.Limits) string {
 	return e.unavailable(left)
 }
 
-// eligible returns the indexes of the candidates to invoke: those that pass the tests, but at most as many as the policy allows.
+// eligible returns the indexes of the candidates to invoke: all candidates that pass the tests, up to the number that the policy
+// allows.
 func (s *session) eligible() []int {
 	var places []int
 	for i, reason := range s.reasons {

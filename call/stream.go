@@ -9,12 +9,12 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A piece is one line of a program's streamed answer: either the next part of the text or a notice that the parts so far are
+// A piece is one line of a program's streamed answer: either the next part of the text or a notice that all parts before it are
 // void.
 type piece struct {
 	text   string
 	void   bool
-	reason string // why the text so far is void
+	reason string // the reason why all text before this piece is void
 }
 
 // readPiece decodes one line of the form {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in JSON or EDN.

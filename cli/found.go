@@ -216,8 +216,8 @@ func foundSettings() (f found, err error) {
 	return f, nil
 }
 
-// foundProject returns what the command without a sub-command reads from a .stone directory: pipeline, configuration and
-// settings.
+// foundProject returns the pipeline, configuration and settings that the command without a sub-command reads from a .stone
+// directory.
 func (a *app) foundProject(dir, pipeline string) (found, error) {
 	f := found{dir: dir, files: config.Files(dir)}
 	code, err := filepath.Glob(filepath.Join(pipeline, "*.go"))

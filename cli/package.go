@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// build builds the package named by the PIPELINE argument, and hands the command over to the resulting program.
+// build builds a program for the package named by the PIPELINE argument, and runs the command line in that program.
 func (a *app) build(c *cobra.Command, before, after []string) error {
 	switch {
 	case len(before) == 0:
@@ -94,10 +94,10 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	return err
 }
 
-// ownsInterrupt marks commands that continue when Ctrl-C is pressed at a terminal.
+// ownsInterrupt marks the commands that handle Ctrl-C at a terminal themselves and then continue.
 const ownsInterrupt = "owns-interrupt"
 
-// handOver builds a program and hands the command over to it.
+// handOver builds a program and runs the command line in it, in place of this process.
 func (a *app) handOver(c *cobra.Command, args []string, what string, build func(context.Context) (load.Program, error)) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -127,7 +127,7 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 	return nil
 }
 
-// compile builds a program. A signal stops the build.
+// compile builds a program and returns it. A signal stops the build.
 func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, build func(context.Context) (load.Program, error)) (load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)

@@ -37,7 +37,7 @@ func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	walk(address.Escape(p.Name()), tree.Body(p))
 }
 
-// A part is an ashlar in the output of names.
+// A part is an ashlar as an entry in the output of the command names.
 type part struct {
 	Path     string   `json:"path"`
 	Name     string   `json:"name"`
@@ -45,14 +45,15 @@ type part struct {
 	Reads    []string `json:"reads,omitempty"`
 	Produces string   `json:"produces,omitempty"`
 	Effects  []string `json:"effects,omitempty"`
-	Facts    facts    `json:"facts,omitempty"` // facts about its detail, see tree.Facts
+	Facts    facts    `json:"facts,omitempty"` // facts about the ashlar's Detail; see tree.Facts
 	rows     [][2]string
 }
 
 // facts maps each name to its values.
 type facts map[string][]string
 
-// factsOf returns the facts of an ashlar, and rows for printing them, where consecutive values of the same name are joined.
+// factsOf returns the facts about an ashlar, and rows for printing them, in which consecutive values with the same name are
+// joined.
 func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 	all = facts{}
 	for name, value := range tree.Facts(a) {
@@ -92,7 +93,7 @@ type block struct {
 	rows  [][2]string
 }
 
-// add adds a row, unless it has no value.
+// add adds a row to the block, unless the row has no value.
 func (b *block) add(name, value string) {
 	if value != "" {
 		b.rows = append(b.rows, [2]string{name, value})
@@ -138,7 +139,7 @@ type provided struct {
 
 func (provided) Part() {}
 
-// linked holds the parts of a program.
+// linked holds the parts that a program's main function has passed to Main.
 type linked struct {
 	kinds     kinds.Set
 	screen    display.Screen     // nil for none

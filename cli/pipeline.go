@@ -57,8 +57,8 @@ func noArgs(args []string) error {
 	return nil
 }
 
-// refusal returns the error for a pipeline that refused its arguments. Its text is shown unchanged, because it may be a usage
-// message of several lines. For flag.ErrHelp, nothing is shown, because the flag set has already printed the help.
+// refusal returns the error for arguments that a pipeline's function rejected. Its text is shown unchanged, because it may be a
+// usage message of several lines. For flag.ErrHelp, nothing is shown, because the flag set has already printed the help.
 func refusal(err error) error {
 	if err == nil {
 		return nil

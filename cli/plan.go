@@ -27,7 +27,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// isPlan reports whether a PIPELINE is the file of a plan.
+// isPlan reports whether a PIPELINE argument is the name of a plan file.
 func isPlan(pipeline string) bool {
 	ext := filepath.Ext(pipeline)
 	return ext == ".edn" || ext == ".json"
@@ -120,7 +120,7 @@ func (a *app) resumedSlots(c *cobra.Command) error {
 	return nil
 }
 
-// openPlan compiles a plan of which some slots are set only when it runs. These slots are added to opts, so that expressions can
+// openPlan compiles a plan that has slots without a value before the run. It adds these slots to opts, so that expressions can
 // use them, too.
 func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ashlar, error) {
 	made, err := p.Ashlar(app, *opts)
@@ -133,7 +133,7 @@ func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ash
 	return p.Ashlar(app, *opts)
 }
 
-// readPlan reads the plan and the values of its slots. If run is set, every slot must have a value.
+// readPlan reads the plan and the values of its slots. If run is true, every slot must have a value.
 func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
 		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
@@ -180,8 +180,8 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 // likeJSON matches texts that start like an object or a list in JSON.
 var likeJSON = regexp.MustCompile(`^\s*(\{\s*"|\[\s*["{])`)
 
-// bound returns the initial slots of a plan and their names. A slot without a value is null, which is sufficient for checking the
-// plan.
+// bound returns a plan's initial slots, with the values given by --bind, and the names of all slots. A slot without a value is
+// null, which is sufficient for checking the plan.
 func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}
 	for _, b := range bindings {
@@ -218,7 +218,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 	return d, names, nil
 }
 
-// findings checks the plan. Positions in findings refer to the plan's file.
+// findings returns the findings for the plan. Their positions refer to the plan's file.
 func (k *calls) findings(cfg stone.Config) stone.Findings {
 	findings := k.refused
 	if k.plan != nil {

@@ -28,7 +28,7 @@ type replyJSON struct {
 	Error      *errorJSON     `json:"error"`
 }
 
-// errorJSON describes why a call failed.
+// errorJSON is the JSON output for a failed call.
 type errorJSON struct {
 	// Kind is "http", "provider", "protocol", "cut-short", "timeout", "connect",
 	// "canceled" or "error".
@@ -86,7 +86,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// watched is a model whose calls show a progress line on the terminal.
+// watched wraps a model so that its calls show a progress line on the terminal.
 type watched struct {
 	llm.Model
 	name string
@@ -118,7 +118,7 @@ func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// A copier is a transport that copies response bodies, including parts that the model does not read.
+// A copier is an http.RoundTripper that copies response bodies to a writer, including the parts that the model does not read.
 type copier struct {
 	http.RoundTripper
 	out io.Writer

@@ -28,7 +28,7 @@ import (
 // aRun is the last paragraph in the help of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
-// runNames returns the newest runs for shell completion.
+// runNames returns the names of the newest runs, for shell completion.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
 	err := a.withStore(c.Context(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
@@ -74,8 +74,7 @@ func (a *app) cancel(c *cobra.Command) {
 	a.trustFlag(c.Flags())
 }
 
-// cancelRun cancels a run. The run's records suffice unless it has batches at a provider or tasks at other agents: then its
-// pipeline is needed.
+// cancelRun cancels a run. It needs the run's pipeline only if the run has batches at a provider or tasks at other agents.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
 	tasks, made := []string(nil), false
 	records := func(s *store) error {
@@ -188,7 +187,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// running reports whether another process has continued a run since the list was read.
+// running reports whether another process has resumed the run since the list of runs was read.
 func (a *app) running(ctx context.Context, id string) (is bool, err error) {
 	err = a.withStore(ctx, func(s *store) error {
 		info, err := s.Find(ctx, id)
@@ -198,7 +197,7 @@ func (a *app) running(ctx context.Context, id string) (is bool, err error) {
 	return is, err
 }
 
-// waiting returns the waiting runs. If people is false, it omits runs that are waiting for a person.
+// waiting returns the runs in state waiting. If people is false, it omits runs that are waiting for a person.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {
@@ -216,7 +215,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 	return all, nil
 }
 
-// goOn executes the recorded command line of a run again, with additional flags, in the directory where the run was started.
+// goOn executes the recorded command line of a run again, with additional flags, in the directory in which the run was started.
 func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without this flag
@@ -266,7 +265,7 @@ func (a *app) repeat(c *cobra.Command, name string, from source, line []string, 
 	return errors.Join(a.within(c.Context(), line), os.Chdir(here))
 }
 
-// fromAnywhere returns the flags that are set in a form that is valid in any directory.
+// fromAnywhere returns the flags that are set, with their values in a form that is valid in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {

@@ -111,7 +111,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	})
 }
 
-// perform runs a pipeline, unless the findings contain errors, and prints its result.
+// perform runs a pipeline and prints its result. If findings contains an error, it does not run the pipeline.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings stone.Findings, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	switch {
 	case flags.wire.batch && a.linked.batches == nil:
@@ -165,7 +165,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	return err
 }
 
-// execute runs the pipeline and displays its progress.
+// execute runs the pipeline, shows its progress, and returns its result.
 func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, flags runFlags) (stone.Result, error) {
 	var display *progress.Display
 	say := func(line string) { a.complain("%s", line) }
@@ -201,8 +201,8 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
-// sayWaiting prints a message once if many steps are waiting for the budget, because nothing else shows it. The function stop
-// ends the observation.
+// sayWaiting starts to watch the account and prints a message, once, if many steps are waiting for the budget, because nothing
+// else shows this. It returns a function that stops watching.
 func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	const many, every = 5, 2 * time.Second
 	ended := make(chan struct{})
@@ -239,7 +239,7 @@ func (a *app) printNotices(notices []event.Notice) {
 	}
 }
 
-// labelled returns a path in which lane numbers are replaced by lane labels, as far as these are known.
+// labelled returns path with lane numbers replaced by lane labels where these are known.
 func (a *app) labelled(path string) string {
 	if a.shown == nil {
 		return address.Readable(path)

@@ -92,8 +92,8 @@ func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen calls do for each run that the flags select. It returns the number of runs and whether there are more runs than the
-// limit.
+// chosen calls do for each run that the flags select, up to the limit. It returns the number of these runs, and whether the flags
+// select more.
 func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.RunInfo) error) (n int, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
@@ -114,7 +114,7 @@ func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.Run
 	return n, more, nil
 }
 
-// nextPage returns the command line that lists the next page.
+// nextPage returns the command line that lists the next page of runs.
 func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
 	if *flags.limit != pageOfRuns {
@@ -196,7 +196,7 @@ func addRun(rows *table, info journal.RunInfo, now time.Time) {
 		steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
 }
 
-// stateOf returns the state of a run, with the number of lanes that it lost.
+// stateOf returns the state of a run as text, with the number of lost lanes if there are any.
 func stateOf(r view.Head) string {
 	if lost := r.Lanes.String(); lost != "" {
 		return string(r.State) + ", " + lost

@@ -110,7 +110,7 @@ func (c cleaned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// signIn returns the part of an address with which a browser signs in: the path and, if there is one, the token.
+// signIn returns the part of an address that signs a browser in: the path and, if there is one, the token.
 func signIn(path, token string) string {
 	if token == "" {
 		return strings.TrimSuffix(path, "/")
@@ -185,8 +185,8 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the file with the server's tokens. If the file does not exist, callers also returns a first token, unless
-// everyone may do everything.
+// callers opens the file with the server's tokens. If the file does not exist, it also returns a new first token, unless everyone
+// may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8080", flags.address)
@@ -214,7 +214,7 @@ func linkName(pipeline string) (string, error) {
 	return filepath.Abs(pipeline)
 }
 
-// published returns the pipelines named by the arguments, or else the pipeline of the program.
+// published returns the pipelines named by the arguments or, if there are none, the program's own pipeline.
 func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err error) {
 	if !a.fromArgument() {
 		p, err := pipeline(a.Pipeline, args)
@@ -274,8 +274,8 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	return p, nil
 }
 
-// waitedFor opens a database. If the database does not answer, opening is retried for a while, because a server and its database
-// may be started together.
+// waitedFor opens a database and returns it. If the database does not answer, waitedFor tries again for a while, because a server
+// and its database may be started together.
 func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error) {
 	const pause = 500 * time.Millisecond
 	for start, said := time.Now(), false; ; said = true {
@@ -294,8 +294,8 @@ func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error)
 	}
 }
 
-// publish calls serve with a server's configuration until a signal arrives. If the database does not answer, publish waits for
-// it.
+// publish calls serve with a server's configuration and a context that ends when a signal arrives. If the database does not
+// answer, publish waits for it.
 func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err

@@ -173,5 +173,5 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	return nil
 }
 
-// more matches the limit that a failure's message says is sufficient.
+// more matches the part of a failure's message that names a sufficient limit.
 var more = regexp.MustCompile(`: set (max-[a-z]+) to at least ([0-9.]+)`)

@@ -35,7 +35,7 @@ func drainable(ctx context.Context, say func(string), resume string) (context.Co
 	return stoppable(ctx, say, resume, true)
 }
 
-// stoppable implements interruptible and drainable.
+// stoppable is the implementation of interruptible and drainable.
 func stoppable(ctx context.Context, say func(string), resume string, server bool) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
@@ -88,7 +88,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 	}
 }
 
-// sender describes where a signal came from.
+// sender returns a description of the sender of a signal.
 func sender(sig os.Signal) string {
 	switch sig {
 	case os.Interrupt:
@@ -102,7 +102,7 @@ func sender(sig os.Signal) string {
 // mostCrashes is the size in bytes above which the next process truncates the crash file.
 const mostCrashes = 1 << 20
 
-// crashFile returns the file to which the runtime writes when a process of the command crashes.
+// crashFile returns the name of the file to which the Go runtime writes if a process of the command crashes.
 func crashFile() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "stone", "crashes.txt"), err
@@ -126,7 +126,8 @@ func keepCrashes() {
 	f.Close()
 }
 
-// lastCrash returns the first line and the time of the latest crash. The line is "" if there was none.
+// lastCrash returns the first line of the latest crash's report, and the time of the crash. If there was no crash, the line is
+// "".
 func lastCrash() (line string, at time.Time, err error) {
 	name, err := crashFile()
 	if err != nil {

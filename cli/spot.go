@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// labelsOf returns a function that formats an address with lane labels, as in failures and on pages.
+// labelsOf returns a function that returns an address with lane labels in place of lane numbers, as failures and pages show it.
 func labelsOf(ctx context.Context, s *store, run string) func(string) string {
 	lanes := view.LanesOf(s, run)
 	return func(path string) string {
@@ -82,7 +82,7 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 	return "", fmt.Errorf("run %s has no step or node %q: run show without a name to list them", run, word)
 }
 
-// matching returns the different paths that match, in order.
+// matching returns the paths that fits accepts, each once and in order.
 func matching(paths []string, fits func(string) bool) (all []string) {
 	for _, path := range paths {
 		if fits(path) && !slices.Contains(all, path) {
@@ -92,7 +92,7 @@ func matching(paths []string, fits func(string) bool) (all []string) {
 	return all
 }
 
-// around returns the addresses of steps and of all places that contain them.
+// around returns the addresses of the given steps and of all places that contain them.
 func around(paths []string) (all []string) {
 	seen := map[string]bool{}
 	for _, path := range paths {

@@ -60,7 +60,7 @@ func (f *found) stateIn(file string) error {
 	return nil
 }
 
-// holds describes what a state file contains that commands would act on.
+// holds returns a description of the contents of a state file on which commands would act.
 func holds(file string) string {
 	if to, err := os.Readlink(file); err == nil {
 		return "is a link to " + to

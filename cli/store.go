@@ -28,7 +28,7 @@ const youngest = "last"
 // A store is a database of runs.
 type store struct {
 	stores.Store
-	file   string // name as shown to the user
+	file   string // name of the store as shown to the user
 	flag   string // flag for command lines that name the store: "" or " --db FILE"
 	secret string // password in its address
 }
@@ -91,18 +91,18 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 	return s, nil
 }
 
-// noDatabase is the error with which a command fails if it needs an existing database and there is none.
+// noDatabase is the error of a command that needs an existing database if the database does not exist.
 type noDatabase struct{ file string }
 
-// Is makes the error match fs.ErrNotExist.
+// Is reports whether target is fs.ErrNotExist, so that the error matches it.
 func (noDatabase) Is(err error) bool { return err == fs.ErrNotExist }
 
 func (e noDatabase) Error() string {
 	return fmt.Sprintf("database %s does not exist: the command run creates it, and --db names another", e.file)
 }
 
-// inProject sets the file of the project: in the nearest .stone directory, or else in a .stone directory in the working
-// directory.
+// inProject sets the store to the project's file, which is in the nearest .stone directory or, if there is none, in a .stone
+// directory in the working directory.
 func (s *store) inProject(makeIt bool) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -134,7 +134,7 @@ func makeProject(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// overStore makes a command call do with an existing store.
+// overStore makes a command call do with an existing store when it is executed.
 func (a *app) overStore(c *cobra.Command, do func(ctx context.Context, s *store, args []string) error) {
 	a.dbFlag(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -147,7 +147,7 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
-// withStoreAs is like withStore, with options for opening a file.
+// withStoreAs is like withStore, but with options for opening a database file.
 func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
 	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options
 	}
 }
 
-// find returns the run with a name: an id, a unique prefix of an id, or "last".
+// find returns the run that name selects. The name is an id, a unique prefix of an id, or "last".
 func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) {
 	if name == youngest {
 		runs, err := s.Runs(ctx, journal.Query{Limit: 1})
@@ -217,7 +217,7 @@ func (a *app) command(s *store, words ...string) string {
 	return a.Name + " " + strings.Join(words, " ") + s.flag
 }
 
-// quoted quotes a word for use in a shell.
+// quoted returns a word, quoted for use in a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
@@ -284,7 +284,7 @@ func secretless(args []string) []string {
 	return args
 }
 
-// storeName returns the store named by a flag or the environment, or "".
+// storeName returns the name of the store given by a flag or the environment, or "" if neither is set.
 func storeName(flag string) string { return cmp.Or(flag, os.Getenv(storeEnv)) }
 
 func (a *app) backup(c *cobra.Command) {

@@ -75,7 +75,7 @@ func (t *table) print(w io.Writer, width int) error {
 	return out.Flush()
 }
 
-// fold appends the last cell of a row to the row's line. The cell is wrapped in its column, or placed below the line if the
+// fold returns a row's line with the last cell appended. The cell is wrapped in its column, or placed below the line if the
 // column is too narrow.
 func (t *table) fold(line, cell string, width int) string {
 	least := min(32, width/2) // width in characters
@@ -103,7 +103,7 @@ func (a *app) print(v any, t *table, width int) error {
 	return output(t.print(a.Stdout, width))
 }
 
-// columns returns the width of the terminal at standard output, or 0 if that is not a terminal.
+// columns returns the width of the terminal at standard output, or 0 if standard output is not a terminal.
 func (a *app) columns() int {
 	f := terminal(a.Stdout)
 	if f == nil {
@@ -116,7 +116,7 @@ func (a *app) columns() int {
 	return columns
 }
 
-// moment formats a time as briefly as possible relative to now.
+// moment returns a time as text, as briefly as possible relative to now, or "" for the zero time.
 func moment(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
@@ -130,7 +130,7 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// took formats a duration, or returns "" if its start or end is unknown.
+// took returns the time between start and end as text, or "" if either is unknown.
 func took(started, ended time.Time) string {
 	if started.IsZero() || ended.IsZero() {
 		return ""
@@ -142,5 +142,5 @@ func tokens(u budget.Usage) string { return text.Amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
-// total formats the cost of a run, and the cost that may have been billed in addition.
+// total returns, as text, the cost of a run and the cost that may have been billed in addition.
 func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }

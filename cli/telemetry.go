@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// spans sends the spans of a command's runs.
+// spans sends the spans of a command's runs to a collector.
 type spans struct {
 	once sync.Once
 	live telemetry.Watcher // nil if no collector is configured
@@ -76,7 +76,7 @@ func (a *app) telemetry() (*kinds.Reader, error) {
 	return r, nil
 }
 
-// watched returns the watcher of a run. Run is nil if the run is not recorded.
+// watched returns the watcher for a run. If the run is not recorded, run is nil.
 func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
 	watch, err := a.watching()
 	if err != nil {

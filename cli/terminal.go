@@ -91,7 +91,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	}
 }
 
-// showProject builds the package of the project, and hands the command over to the resulting program.
+// showProject builds a program for the project's package, and runs the command line in that program.
 func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	dir, path, err := a.projectPipeline()
 	if err != nil {
@@ -111,8 +111,8 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	return a.build(c, []string{path}, args)
 }
 
-// projectPipeline returns the .stone directory around the working directory and the path of its pipeline. Either is "" if it does
-// not exist. The user is asked to trust the files.
+// projectPipeline returns the nearest .stone directory, in or above the working directory, and the path of its pipeline. Each of
+// them is "" if it does not exist. The user is asked to trust the files.
 func (a *app) projectPipeline() (dir, path string, err error) {
 	if dir, err = config.Find("."); err != nil || dir == "" {
 		return "", "", err
@@ -180,7 +180,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
 }
 
-// lastRuns returns lines that describe the newest runs.
+// lastRuns returns one line of text for each of the newest runs.
 func lastRuns(ctx context.Context, s *store, columns int) []string {
 	const most = 20
 	rows, now, b := newRunTable(), time.Now(), new(strings.Builder)
@@ -194,7 +194,7 @@ func lastRuns(ctx context.Context, s *store, columns int) []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
-// needs names the inputs that the user of a pipeline must enter. It returns "" if there are none.
+// needs returns the names of the inputs that the user of a pipeline must enter, or "" if the pipeline needs none.
 func (a *app) needs(p stone.Ashlar) string {
 	given := a.calls.base.Input.Types()
 	var names []string
@@ -224,7 +224,7 @@ func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG,
 	return d, err
 }
 
-// shownResult returns the text that run would print for a result.
+// shownResult returns the text that the command run would print for a result.
 func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}
@@ -277,14 +277,15 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
-// A shielded terminal is sent no control characters except line breaks and tabs, because other control characters would let a
-// model's text control the terminal.
+// A shielded writes to a terminal and removes all control characters except line breaks and tabs, because these characters would
+// let a model's text control the terminal.
 type shielded struct {
 	file *os.File
 	text.Writer
 }
 
-// shield returns a writer for a file. A terminal is shielded; bytes are written to other files unchanged.
+// shield returns a writer that writes to a file. If the file is a terminal, the writer removes control characters; otherwise, it
+// writes all bytes unchanged.
 func shield(w io.Writer) io.Writer {
 	if f := terminal(w); f != nil {
 		return &shielded{f, text.Writer{W: f}}
@@ -300,7 +301,7 @@ func unshielded(w io.Writer) io.Writer {
 	return w
 }
 
-// terminal returns the file if it is a terminal.
+// terminal returns the file of a terminal, shielded or not. For anything else, it returns nil.
 func terminal(file any) *os.File {
 	if s, ok := file.(*shielded); ok {
 		return s.file

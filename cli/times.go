@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// age is a flag value: a duration, which may be given in days.
+// age is the value of a flag that sets a duration, which may be given in days.
 type age time.Duration
 
 func (a *age) Type() string { return "AGE" }
@@ -36,7 +36,7 @@ func (a *age) Set(s string) error {
 	return nil
 }
 
-// since is a flag value: a time, a day or an age.
+// since is the value of a flag that sets a time, given as a time, a day or an age.
 type since time.Time
 
 func (t *since) Type() string { return "TIME" }
@@ -65,7 +65,7 @@ func (t *since) Set(s string) error {
 
 const day = 24 * time.Hour
 
-// units lists the units that people write, by their first letters. Longer prefixes come first.
+// units lists units of time by prefixes of the names that people use for them. Longer prefixes come first.
 var units = []struct {
 	name string
 	of   time.Duration
@@ -73,8 +73,8 @@ var units = []struct {
 
 var inWords = regexp.MustCompile(`^([1-9][0-9]{0,3}) *([a-z]*)( ago)?$`)
 
-// meantTime suggests what a string such as "2 hours" means. A bare number gets the given unit. Days are converted to hours unless
-// the unit is "d".
+// meantTime returns a suggestion for a string that is not a valid duration, such as "2 hours". A bare number gets the given unit.
+// Days are converted to hours unless the unit is "d".
 func meantTime(s, unit string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if s == "yesterday" {

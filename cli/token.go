@@ -95,7 +95,7 @@ func (a *app) revokeToken(c *cobra.Command) {
 	a.tokensFlag(c.Flags())
 }
 
-// loginTime is the time within which a user must log in.
+// loginTime is the time limit for a user's login.
 const loginTime = 10 * time.Minute
 
 func (a *app) login(c *cobra.Command) {

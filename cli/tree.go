@@ -41,7 +41,7 @@ func (p *treePrinter) row(cells ...string) {
 const (
 	firstRows  = 5
 	openRows   = 10
-	fewestRows = 3 // minimum number of rows that are worth omitting
+	fewestRows = 3 // minimum number of rows to omit at once
 )
 
 // fill creates all rows.
@@ -53,8 +53,8 @@ func (p *treePrinter) fill(ctx context.Context) error {
 	return p.level(ctx, level, "", 0)
 }
 
-// level creates the rows of a level's branches. The name of a round, a lane or a branch of a match begins with the name of its
-// place.
+// level appends the rows of all branches of a level. The name of a round, a lane or a branch of a match begins with the name of
+// its place.
 func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
 	few := p.all || level.All < firstRows+fewestRows || !numbered(level)
 	left, lost, shown := level.All, level.All-level.Counts[journal.BranchDone], 0
@@ -125,7 +125,7 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 	return p.level(ctx, level, "", depth+1)
 }
 
-// noteOf explains the mark in front of a row.
+// noteOf returns a note that explains the mark in front of a row.
 func noteOf(row view.Row, s *journal.Step) string {
 	if s == nil {
 		return ""
@@ -160,7 +160,7 @@ func noteOf(row view.Row, s *journal.Step) string {
 	return strings.Join(notes, "; ")
 }
 
-// answered returns the answer to a question and who answered.
+// answered returns the answer to a question and its author as text.
 func answered(q journal.Question) string {
 	said := "cancelled"
 	if q.Response != "" {

@@ -74,7 +74,7 @@ func (a *app) trust(c *cobra.Command) {
 	c.Flags().BoolVar(&remove, "remove", false, "stop trusting the project")
 }
 
-// quotedAll quotes the words of a command line for use in a shell.
+// quotedAll returns a command line whose words are quoted for use in a shell.
 func quotedAll(words ...string) string {
 	for i, w := range words {
 		words[i] = quoted(w)
@@ -82,7 +82,7 @@ func quotedAll(words ...string) string {
 	return strings.Join(words, " ")
 }
 
-// acceptTools accepts tool definitions of a server that a run has refused.
+// acceptTools accepts a server's tool definitions that a run has refused.
 func (a *app) acceptTools(dir, server string) error {
 	s, err := trust.Open()
 	if err != nil {

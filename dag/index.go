@@ -68,7 +68,7 @@ type list struct {
 	before *list
 	nodes  []*Node
 	lost   []*Node // the items of lost lanes among the nodes of this list and earlier lists
-	count  int     // the number of nodes, including those of earlier lists
+	count  int     // the number of nodes in this list and all earlier lists
 }
 
 // and returns the nodes of the list in append order, followed by the nodes in more. It omits the items of lost lanes.

@@ -99,8 +99,8 @@ func (q Query) Optional() Query {
 	return q
 }
 
-// Inner returns a copy of q for values that only the run itself or its server provides, such as the conversation so far. Clients
-// of a published pipeline cannot supply such a value as input.
+// Inner returns a copy of q for values that only the run itself or its server provides, such as the earlier messages of a chat.
+// Clients of a published pipeline cannot supply such a value as input.
 func (q Query) Inner() Query {
 	q.inner = true
 	return q
@@ -261,7 +261,7 @@ var (
 type ReadError struct {
 	Type  string // empty if the query reads the whole DAG or the latest node
 	After string // for Since
-	Lane  string // for Lanes: the lane without such a node
+	Lane  string // for Lanes: the lane that has no node of the type
 	Err   error
 }
 

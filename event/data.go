@@ -50,7 +50,7 @@ type StepDone struct {
 	Replayed bool          `json:"replayed,omitempty"` // whether the result of a leaf was taken from the recorder
 	Usage    budget.Usage  `json:",inline"`            // the usage of a leaf, from the meta of its node
 
-	// Result holds the booleans and numbers in a leaf's result, such as "passed=false".
+	// Result contains booleans and numbers from a leaf's result, in a form such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 
@@ -259,8 +259,8 @@ type Delta struct {
 	End     bool      `json:"end,omitempty"` // whether the answer is complete; Text is then empty
 }
 
-// Retracted reports that an answer is void. If Source is empty, this applies to every answer streamed so far at the event's path
-// and below.
+// Retracted reports that an answer is void. If Source is empty, every answer that has been streamed at the event's path or below
+// is void.
 type Retracted struct {
 	Source  string `json:"source,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`

@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// UnmarshalJSON reads the output of MarshalJSON and [Event.Line]. A value whose type is any, or a list or an object among the
-// attributes of a Custom event, becomes a [json.RawMessage]. Unknown members are ignored.
+// UnmarshalJSON decodes an event in the form that MarshalJSON and [Event.Line] return. A value whose type is any, or a list or an
+// object among the attributes of a Custom event, becomes a [json.RawMessage]. Unknown members are ignored.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	var l struct {
 		Event     string       `json:"event"`

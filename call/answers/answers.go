@@ -23,25 +23,26 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Path names a value in a row: a column, or a field within it.
+// A Path is the path of a value in a row: the name of a column, followed by the names of nested fields if the value is inside the
+// column.
 type Path []string
 
 // A Key selects the row that answers a request: each named field of the input must equal the value at the field's path in the
 // row. Strings are compared without surrounding white space.
 type Key map[string]Path
 
-// Config describes a file of answers. Only File is required.
+// Config describes a file of recorded answers and the columns to use. Only File is required.
 type Config struct {
 	File string
 	// Model selects the rows whose "model" column has this value; "" selects all.
 	Model string
-	// Key selects the row for a request. Nil means {"id": {"id"}}.
+	// Key selects the row that answers a request. Nil means {"id": {"id"}}.
 	Key Key
 	// Text, Usage and Latency are the paths of the answer, its token counts and its duration in milliseconds; nil means {"text"},
 	// {"usage"} and {"latency"}. A row without a text is skipped. A usage contains input_tokens and output_tokens, or
 	// prompt_tokens and completion_tokens.
 	Text, Usage, Latency Path
-	// Schema returns the schema with a name; see model.Config.
+	// Schema returns the schema with the given name; see model.Config.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -59,7 +60,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// Verify reads the whole file. It returns an error for the first invalid row, or if there are no answers.
+// Verify reads the whole file. It returns an error if a row is invalid or if the file contains no answers.
 func (c Config) Verify() error {
 	if err := c.Check(); err != nil {
 		return err
@@ -68,8 +69,8 @@ func (c Config) Verify() error {
 	return err
 }
 
-// New returns a capability of kind answers. Its id defaults to c.Model, or to "answers" if that is
-// empty. The file is read on the first request.
+// New returns a capability of kind answers that replies from the file c.File. Its id defaults to c.Model or, if that is empty, to
+// "answers". The file is read on the first request.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, c.Model, "answers"), cmp.Or(m.Kind, "answers")
 	if m.Version == "" {
@@ -95,7 +96,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	return as
 }
 
-// key returns Key or its default.
+// key returns c.Key, or the default if c.Key is nil.
 func (c Config) key() Key {
 	if c.Key == nil {
 		return Key{"id": {"id"}}
@@ -103,13 +104,13 @@ func (c Config) key() Key {
 	return c.Key
 }
 
-// A book holds the answers of a file.
+// A book holds the answers in a file, by key.
 type book struct {
 	Config
 	rows func() (map[string]answer, error) // the answers by key
 }
 
-// An answer is one row.
+// An answer is the content of one row.
 type answer struct {
 	text    string
 	usage   llm.Usage
@@ -117,7 +118,7 @@ type answer struct {
 	line    int
 }
 
-// find returns the answer to an input.
+// find returns the recorded answer to an input, or an error if there is none.
 func (b *book) find(input call.JSON) (answer, error) {
 	rows, err := b.rows()
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *book) find(input call.JSON) (answer, error) {
 // mostShown is the maximum length of a key's text in an error.
 const mostShown = 120
 
-// keyOf returns the values of a key as canonical JSON, with strings trimmed.
+// keyOf returns the values of a key as canonical JSON, with white space around strings removed.
 func keyOf(values map[string]json.RawMessage) (string, error) {
 	key := map[string]any{}
 	for name, value := range values {
@@ -166,7 +167,7 @@ func keyOf(values map[string]json.RawMessage) (string, error) {
 	return string(data), err
 }
 
-// stringOf returns a string in JSON. It returns false for any other value.
+// stringOf returns the value of a JSON string. For any other JSON value, it returns false.
 func stringOf(value json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(value, []byte{'"'}) && json.Unmarshal(value, &s) == nil
 }

@@ -40,7 +40,7 @@ func open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// digest identifies the content of a file.
+// digest returns a digest of the content of a file.
 func digest(name string) (string, error) {
 	f, err := open(name)
 	if err != nil {
@@ -54,7 +54,7 @@ func digest(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// read returns the file's answers by key.
+// read returns the answers in the file, by key.
 func (c Config) read() (map[string]answer, error) {
 	f, err := open(c.File)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c Config) read() (map[string]answer, error) {
 	return rows, nil
 }
 
-// add adds the answer of a row if the row belongs to the configured model.
+// add adds the answer in a row to the book if the row belongs to the configured model.
 func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(data, &row); err != nil || row == nil {
@@ -135,7 +135,7 @@ func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	return nil
 }
 
-// usageOf reads numbers of tokens under either of their common names.
+// usageOf returns the usage in a row, whose numbers of tokens may have either of their common names.
 func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	var counts struct {
 		Input  *int `json:"input_tokens"`
@@ -150,7 +150,7 @@ func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	return u, nil
 }
 
-// or returns p, or the path of the column if p is empty.
+// or returns p or, if p is empty, the path of the given column.
 func (p Path) or(column string) Path {
 	if len(p) == 0 {
 		return Path{column}

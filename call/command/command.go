@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. The zero value fails with "runtime/unavailable".
+// Config specifies the program and how it is run. With the zero Config, every invocation fails with "runtime/unavailable".
 type Config struct {
 	// Command contains the absolute path of the program, followed by its arguments.
 	Command []string
@@ -31,7 +31,7 @@ type Config struct {
 	// empty to deny the network. If Net is nil, a program that is limited to directories can reach all servers except those on
 	// this machine's loopback interface; see sandbox.Policy.
 	Scope call.Scope
-	// Loopback also lets such a program reach servers on the loopback interface.
+	// Loopback lets a program that is limited to directories also reach servers on the loopback interface.
 	Loopback bool
 	// Limits restricts the program's resources.
 	Limits sandbox.Limits
@@ -61,7 +61,8 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
 }
 
-// New returns a capability of kind command. Its id defaults to the program's name. It needs the effect process.
+// New returns a capability of kind command, which runs the program. Its id defaults to the program's name. It needs the effect
+// process.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	m.Kind = cmp.Or(m.Kind, "command")
@@ -92,8 +93,8 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// Check turns a program into a check, which passes if the program exits with status 0. Use call.Paid to keep a resumed run from
-// repeating the check.
+// Check returns a check that runs a program and passes if the program exits with status 0. Wrap it with call.Paid so that a
+// resumed run does not repeat it.
 func Check(c Config) call.Check {
 	invalid := c.Check()
 	return func(ctx context.Context, s call.Subject) error {

@@ -23,8 +23,8 @@ const (
 	maxStderr     = 2048
 )
 
-// run passes the input to the program and returns its output and the method that confined it. If voice is not nil, the output is
-// streamed.
+// run runs the program with the given input and returns its output and the method that confined it. If voice is not nil, the
+// output is streamed.
 func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) (text []byte, m sandbox.Method, err error) {
 	dir, remove, err := c.dir()
 	if err != nil {
@@ -65,8 +65,8 @@ func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, in
 	return out.text, err
 }
 
-// under names the method in an error, because the cause of the failure may be something
-// that the method denies.
+// under returns err with the method that confined the program added, because the program may have failed due to an access that
+// the method denies.
 func under(m sandbox.Method) string {
 	if m == sandbox.Unconfined {
 		return ""
@@ -78,7 +78,8 @@ func unavailable(what string, err error) error {
 	return &call.Error{Type: reasons.Unavailable, Message: what + err.Error(), Cause: err}
 }
 
-// dir returns the working directory of the program, and a function that cleans up afterwards.
+// dir returns the working directory of the program, and a function to call when the program has ended, which removes temporary
+// directories.
 func (c Config) dir() (dir string, after func(), err error) {
 	after = func() {}
 	switch {
@@ -97,7 +98,8 @@ func (c Config) dir() (dir string, after func(), err error) {
 	return dir, after, err
 }
 
-// policy confines the program to its scope. A scope without limits does not confine it.
+// policy returns the sandbox policy that confines the program to its scope. If the scope has no limits, the policy does not
+// confine the program.
 func (c Config) policy(dir string) sandbox.Policy {
 	p := sandbox.Policy{Limits: c.Limits, Network: c.Scope.Net == nil, Loopback: c.Scope.Net == nil && c.Loopback, Writable: append([]string{dir}, c.Scope.FS...)}
 	switch {
@@ -109,8 +111,8 @@ func (c Config) policy(dir string) sandbox.Policy {
 	return p
 }
 
-// An output keeps a program's output, up to a maximum size. It does not embed a buffer, because the buffer's ReadFrom would
-// bypass Write.
+// An output is a writer that keeps a program's output up to a maximum size. It does not embed a buffer, because the buffer's
+// ReadFrom would bypass Write.
 type output struct {
 	text []byte
 	max  int
@@ -133,7 +135,7 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A stderr keeps the end of the text written to it.
+// A stderr is a writer that keeps the end of the text written to it.
 type stderr struct{ end []byte }
 
 func (s *stderr) Write(text []byte) (int, error) {
@@ -144,7 +146,7 @@ func (s *stderr) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String returns the end on one line, preceded by ": ". Secrets are removed, even those that are cut off at the start.
+// String returns the kept text on one line, preceded by ": ". Secrets are removed, even a secret whose beginning is cut off.
 func (s *stderr) String(secrets *redact.Set) string {
 	text := strings.ToValidUTF8(secrets.CleanCut(string(s.end)), "")
 	if text = strings.Join(strings.Fields(text[max(0, len(text)-maxStderr):]), " "); text == "" {

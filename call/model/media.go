@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// taken returns the media that the schema of a request's input marks, and the input with each medium replaced by a line. For a
-// judge, that input is the input of the judged call.
+// taken returns the media that the schema of a request's input marks, and the input with each media item replaced by a one-line
+// placeholder. For a judge, that input is the input of the judged call.
 func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
 	if req.Intent != terms.Grade && req.Intent != terms.Check {
 		input, media, err := structured.Media(req.Input, req.InSchema)
@@ -44,8 +44,8 @@ func invalid(err error) error {
 	return &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
 }
 
-// withoutOnly returns an input without the field of its only medium. If there are several media, it keeps the fields, which tell
-// the model which medium is which.
+// withoutOnly returns an input without the field of its media item if it has only one. If it has several, withoutOnly returns the
+// input unchanged, because the fields tell the model which item is which.
 func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	var fields map[string]any
 	if len(media) != 1 || json.Unmarshal(input, &fields) != nil || len(fields) != 2 {
@@ -58,7 +58,7 @@ func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	return input
 }
 
-// message returns the user's message with the media, numbered if there are several.
+// message returns the user's message with the text and the media. If there are several media items, they are numbered.
 func message(text string, media []*llm.Media) llm.Message {
 	if len(media) <= 1 {
 		return llm.User(text, media...)

@@ -24,7 +24,7 @@ import (
 // Config configures the model and its prompts. Only Model is required.
 type Config struct {
 	Model     llm.Model
-	Name      string     // replaces the name that Model reports
+	Name      string     // the model's name in requests; if empty, the name that Model reports
 	MaxTokens int        // the maximum number of tokens of an answer; zero means the limit of Model
 	Params    llm.Params // parameters such as the temperature; an agent's own settings take precedence
 
@@ -33,7 +33,7 @@ type Config struct {
 	Prompt, Role string
 	Intents      map[string]string
 
-	// Schema returns the schema with a name, like the method of call.Applicator. If Schema is nil, only text can be requested.
+	// Schema returns the schema with the given name, like call.Applicator.Schema. If it is nil, only text can be requested.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -53,7 +53,7 @@ func (c Config) Check() error {
 	return llm.CheckParams(c.Model, c.Params)
 }
 
-// Fits returns an error if the model cannot do what every request of the capability needs.
+// Fits returns an error if the model lacks a feature that every request of the capability needs.
 func (c Config) Fits(model string, spec llm.Spec, m call.Metadata) error {
 	want, err := c.wanted(&call.Request{}, m)
 	if err != nil {
@@ -62,7 +62,8 @@ func (c Config) Fits(model string, spec llm.Spec, m call.Metadata) error {
 	return spec.Fits(model, &llm.Request{Params: c.Params, ResponseFormat: want.form.Format()})
 }
 
-// New returns a capability. Its id defaults to "llm/model", and its kind to "llm".
+// New returns a capability that answers requests with the configured model. Its id defaults to "llm/model", and its kind to
+// "llm".
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")
 	invalid := c.Check()
@@ -92,7 +93,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// modeOf returns the origin of a model's answers, or "" if unknown.
+// modeOf returns the mode of a model, such as llm.Live, or "" if unknown.
 func modeOf(m llm.Model) string {
 	if i, ok := m.(llm.Informer); ok {
 		return i.Info().Mode
@@ -100,7 +101,7 @@ func modeOf(m llm.Model) string {
 	return ""
 }
 
-// request builds the request for a model.
+// request returns the request to the model for a request to the capability.
 func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	c = c.revised(req)
 	if req.Turn != nil {
@@ -133,7 +134,7 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Quote(ctx, c.Model, request)
 }
 
-// bound returns the most that an invocation can cost. It includes one repair of an answer that does not fit and, for a plan, one
+// bound returns the maximum cost of an invocation. It includes one repair of an answer that does not fit and, for a plan, one
 // request of the whole guide.
 func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) budget.Bound {
 	request, times := &llm.Request{Model: c.Name, MaxTokens: c.MaxTokens, Params: c.Params}, 2
@@ -200,7 +201,7 @@ func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Req
 	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
 }
 
-// less returns the limits that remain of left after the usage.
+// less returns the limits in left reduced by the given usage.
 func less(left budget.Limits, used budget.Usage) budget.Limits {
 	if left.Tokens != nil {
 		left.Tokens = new(*left.Tokens - used.Tokens())
@@ -211,7 +212,7 @@ func less(left budget.Limits, used budget.Usage) budget.Limits {
 	return left
 }
 
-// ask sends the request and streams the answer. Answer may be nil if err is not nil.
+// ask sends the request, streams the answer and returns it. If err is not nil, answer may be nil.
 func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request) (answer *llm.Reply, used budget.Usage, err error) {
 	asked.Tell(ctx, request)
 	if err := asked.Before(ctx, c.Model, request); err != nil {
@@ -254,7 +255,7 @@ func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request
 
 var errNoEnd = errors.New("the model ended without an answer")
 
-// failure returns the failure of a model as a typed error.
+// failure returns a *call.Error for an error of a model.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -273,7 +274,7 @@ func failure(ctx context.Context, err error) error {
 	return failed
 }
 
-// turn builds the request for a turn of a conversation: the capability's prompts precede the system text, and the call's context
+// turn returns the request for a turn of a conversation: the capability's prompts precede the system text, and the call's context
 // and constraints follow the messages. If the conversation does not set a response format, it comes from the out-schema.
 func (c Config) turn(req *call.Request, want wanted) *llm.Request {
 	turn := *req.Turn

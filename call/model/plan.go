@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// planShaped checks that a text could be a plan, that is, a map with nodes. The planner checks everything else. The error
-// describes what the text is instead.
+// planShaped returns an error unless the text could be a plan, that is, a map with nodes. The error describes the text. The
+// planner checks everything else.
 func planShaped(text string) error {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {
@@ -56,7 +56,7 @@ func planShaped(text string) error {
 // again is the instruction that follows the faults in a model's plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
-// draft returns the reason why a plan cannot run, worded for the model, or nil if the plan can run.
+// draft returns the reason why a plan cannot run, as text for the model, or nil if the plan can run.
 func (w *wanted) draft(body string) *structured.Misfit {
 	if err := planShaped(body); err != nil {
 		return noPlan(err)
@@ -68,7 +68,7 @@ func (w *wanted) draft(body string) *structured.Misfit {
 	return &structured.Misfit{Tell: w.guide.Tell([]byte(body), refused.Findings()) + again, Err: refused}
 }
 
-// asksHelp reports whether an answer requests the whole guide.
+// asksHelp reports whether the model's answer is a request for the whole guide.
 func asksHelp(text string) bool {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil || v.Kind() != edn.KindMap || v.Len() != 1 {
@@ -78,8 +78,8 @@ func asksHelp(text string) bool {
 	return ok
 }
 
-// refused handles the context of a request that repairs a plan. It returns the context without the repair, and messages with the
-// plan as the model's own answer and the findings.
+// refused splits the context of a request to repair a plan. It returns the context without the rejected plan, and two messages:
+// the plan, as the model's own answer, and the findings.
 func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message) {
 	var fields map[string]json.RawMessage
 	var repair struct {
@@ -102,7 +102,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
 }
 
-// helped returns the message to a model that has requested the whole guide.
+// helped returns the misfit for a model that has requested the whole guide. The misfit tells the model the guide.
 func (w *wanted) helped() *structured.Misfit {
 	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model requested help")}
 }

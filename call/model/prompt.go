@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// wanted is the form of the answer that a call wants.
+// wanted describes the form of the answer that a call requires.
 type wanted struct {
 	plan  bool
 	guide *call.Guide // the guide for writing the plan; nil if there is none
@@ -28,11 +28,11 @@ type wanted struct {
 	form  *structured.Form
 }
 
-// texts are the names of schemas that plain text fits.
+// texts contains the names of the schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
-// wanted finds the schema of the answer: the request's schema, which comes from the call's type or from a name, or else the
-// capability's schema.
+// wanted returns the form of the answer to a request. Its schema is the request's schema, which comes from the call's type or
+// from a name, or, if there is none, the capability's schema.
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	w := wanted{may: slices.Contains(m.CanProduce, call.Plan), form: structured.Of("", nil)}
 	if req.Requires.Reply == call.Plan {
@@ -83,7 +83,7 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
-// promptName returns the name of a capability's prompt, for all requests or for one intent.
+// promptName returns the name of a capability's prompt for one intent or, if intent is "", for all requests.
 func promptName(id, intent string) string {
 	if intent == "" {
 		return id
@@ -103,7 +103,7 @@ func (c Config) prompts(id string) map[string]string {
 	return texts
 }
 
-// revised returns a copy of c in which the prompts in the request replace c's own.
+// revised returns a copy of c in which the prompts of the request replace the prompts of c with the same names.
 func (c Config) revised(req *call.Request) Config {
 	if text, ok := req.Prompts[promptName(req.Cap, "")]; ok {
 		c.Prompt = text
@@ -114,7 +114,7 @@ func (c Config) revised(req *call.Request) Config {
 	return c
 }
 
-// question renders the input with its media, followed by context and constraints.
+// question returns the message with a request's input and media, followed by its context and constraints.
 func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
 		return llm.Message{}, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is not JSON"}
@@ -137,7 +137,7 @@ func question(req *call.Request) (llm.Message, error) {
 	return message(text, media), nil
 }
 
-// beside renders the context and the constraints of a request.
+// beside returns the text for the context and the constraints of a request.
 func beside(req *call.Request) (parts []string) {
 	for _, part := range []struct {
 		name string
@@ -150,8 +150,8 @@ func beside(req *call.Request) (parts []string) {
 	return parts
 }
 
-// judged renders the input of a judge: the rubric, followed by everything else within a fence, because parts of it may come from
-// anyone. The mark of the fence is a hash of its text, so no text can contain its own mark.
+// judged returns the text for the input of a judge: the rubric, followed by everything else within a fence, because parts of it
+// may come from anyone. The mark of the fence is a hash of its text, so no text can contain its own mark.
 func judged(verb string, input call.JSON) string {
 	var rubric string
 	var fields map[string]json.RawMessage
@@ -170,7 +170,7 @@ func judged(verb string, input call.JSON) string {
 	return text + "\n\n" + mark + "\n" + string(input) + "\n" + mark
 }
 
-// plain returns the string in an input whose only field is "prompt" or "text", or else the JSON of the input.
+// plain returns the text of an input: if its only field is a string "prompt" or "text", that string, and otherwise its JSON.
 func plain(input call.JSON) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
@@ -184,7 +184,7 @@ func plain(input call.JSON) string {
 	return string(input)
 }
 
-// read turns the model's reply into the reply to the call. A misfit describes an answer that the model may repair. For a plan
+// read returns the reply to the call that the model's reply contains, or a misfit if the model may repair the answer. For a plan
 // that cannot run, read returns both the plan and a misfit; the call rejects the plan too and keeps its findings.
 func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
 	body := structured.Unfence(r.Text)

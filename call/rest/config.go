@@ -15,19 +15,20 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config configures the server. The zero value fails with "runtime/unavailable".
+// Config specifies the server and the requests to it. With the zero Config, every invocation fails with "runtime/unavailable".
 type Config struct {
 	URL string // http or https
-	// Header is sent with every request to the server of the URL.
+	// Header contains headers that are sent with every request to the server of the URL.
 	Header map[string]Value
-	// Client makes the requests. By default, it is a client with http.DefaultTransport. The client's CheckRedirect is replaced.
+	// Client sends the requests. Nil means a client with http.DefaultTransport. A copy of Client with another CheckRedirect is
+	// used.
 	Client *http.Client
 	Scope  call.Scope // limits the server and the targets of its redirects; if Net is nil, redirects to other servers fail
 	// MaxBody is the maximum size of an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }
 
-// A Value is the value of a header: exactly one of its fields is set.
+// A Value is the value of a header, given as text or by the place in which it is stored. Exactly one field must be set.
 type Value struct {
 	Text string `json:"text,omitempty"`
 	Env  string `json:"env,omitempty"`  // the name of an environment variable
@@ -58,7 +59,7 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Net.Check(u))
 }
 
-// read returns the value. The error names the variable or file, never the value.
+// read returns the value of the header. The error contains the name of the variable or file, but never the value.
 func (v Value) read() (llm.Secret, error) {
 	text := v.Text
 	switch {

@@ -29,8 +29,8 @@ const (
 	maxErrorText = 500
 )
 
-// New returns a capability of kind http. Its id defaults to the host. It needs the effect
-// net.
+// New returns a capability of kind http, which sends requests to the server of the configured URL. Its id defaults to the host.
+// It needs the effect net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Net)
 	m.Kind = cmp.Or(m.Kind, "http")
@@ -104,7 +104,8 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	return call.ReadOutput(body)
 }
 
-// client returns the configured client, limited to the servers in scope or, if the scope lists none, to the server of the URL.
+// client returns a copy of the configured client that follows redirects only to servers in scope or, if the scope lists none, to
+// the server of the URL.
 func (c Config) client(secret http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
@@ -120,7 +121,7 @@ func (c Config) client(secret http.Header) *http.Client {
 		if err := c.Scope.Net.Follow(via[0].URL, r.URL); err != nil {
 			return err
 		}
-		r.Header.Del("Referer") // contains the URL, which may contain secrets
+		r.Header.Del("Referer") // the header contains the URL, which may contain secrets
 		if first := via[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
 			for name := range secret {
 				r.Header.Del(name)
@@ -131,7 +132,7 @@ func (c Config) client(secret http.Header) *http.Client {
 	return client
 }
 
-// failure returns the failure of a server that did not answer. The error from package http would show the whole URL, which may
+// failure returns the failure for a server that did not answer. The error from package http would show the whole URL, which may
 // contain secrets.
 func (c Config) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -147,7 +148,8 @@ func (c Config) failure(ctx context.Context, err error) error {
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))
 }
 
-// refused returns the failure of an answer whose status is not 2xx: the error in its envelope, or else its status.
+// refused returns the failure for an answer whose status is not 2xx: the error in its envelope or, if there is none, a failure
+// that contains the status.
 func refused(resp *http.Response, body []byte) *call.Error {
 	failed := &call.Error{Type: reasons.InvokeFailed}
 	if _, err := call.ReadOutput(body); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// read reads the body of a response up to the limit. If voice is not nil, the body is streamed. Server-sent events are returned
-// as their data, one event per line.
+// read returns the body of a response, up to the limit. If voice is not nil, it also streams the body. Server-sent events are
+// returned as their data, one event per line.
 func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, tooLong bool, err error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		voice = nil
@@ -35,7 +35,7 @@ func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, to
 	return text.Bytes(), n > limit, err
 }
 
-// events passes on the data of server-sent events, one event per line.
+// events is a writer that passes on the data of server-sent events, one event per line.
 type events struct {
 	sse.Reader
 	to io.Writer
@@ -57,7 +57,7 @@ func (e *events) Write(data []byte) (int, error) {
 	}
 }
 
-// end passes on the last event if its end is missing.
+// end passes on the last event if the blank line after it is missing.
 func (e *events) end() error {
 	if ev, ok := e.Flush(); ok {
 		return e.pass(ev)
@@ -65,7 +65,7 @@ func (e *events) end() error {
 	return nil
 }
 
-// pass writes the data of an event. It ignores [DONE], with which many servers end a stream.
+// pass writes the data of an event, except [DONE], with which many servers end a stream.
 func (e *events) pass(ev sse.Event) error {
 	if string(ev.Data) == "[DONE]" {
 		return nil

@@ -45,7 +45,7 @@ type conn struct {
 
 type connKey struct{}
 
-// bound sets these limits for the connections of a server.
+// bound makes a server limit its waiting connections.
 func bound(s *http.Server) {
 	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*queue{}}
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
@@ -78,7 +78,7 @@ func (b body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// enter adds a new connection.
+// enter adds a new connection, which is waiting for a request.
 func (c *conns) enter(nc net.Conn) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +124,8 @@ func (c *conns) wait(of *conn) {
 	c.thin(waiting)
 }
 
-// thin closes the oldest connections beyond the limit. If the next one may not be closed yet, thin arranges to be called again
-// later. The caller holds c.mu.
+// thin closes the oldest connections beyond the limit. If the oldest remaining connection may not be closed yet, a timer calls
+// thin again later. The caller holds c.mu.
 func (c *conns) thin(waiting *queue) {
 	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)
@@ -158,7 +158,7 @@ func (c *conns) leave(of *conn) {
 	}
 }
 
-// addressOf returns the address of a client. For IPv6, it returns the network instead, because one client owns a whole network.
+// addressOf returns the address of a client or, for IPv6, the network of the address, because one client owns a whole network.
 func addressOf(nc net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
 	if err != nil {

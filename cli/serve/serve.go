@@ -32,13 +32,13 @@ import (
 // Part adds the server to a program.
 var Part = &publish.Server{Serve: run, Client: serveClient, HTML: serve.WriteHTML, Chat: chat}
 
-// A Protocol is a part that makes the server of a program speak another protocol.
+// A Protocol is a part that adds another protocol to the server of a program.
 type Protocol = inside.Protocol
 
 // Options are the settings from the command line that concern the clients of a protocol.
 type Options = inside.Options
 
-// closeTime is how long open requests may continue when the server stops. Streams are closed at once.
+// closeTime is the time for which open requests may continue when the server stops. Streams are closed at once.
 const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
@@ -136,7 +136,7 @@ func serveClient(ctx context.Context, command string, cfg publish.Config, in io.
 // homes maps each command to the package whose part provides it.
 var homes = map[string]string{"mcp": "x/mcp/server", "acp": "x/acp"}
 
-// serveOne calls client with a server. The server's runs continue until client returns.
+// serveOne starts a server and calls client with it. The server's runs continue until client returns.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {
@@ -187,7 +187,7 @@ func (i inspector) Principal(r *http.Request) (who serve.Principal, err error) {
 
 var errUnknown = errors.New("the token is unknown, revoked or expired")
 
-// secretOf returns the token of a request.
+// secretOf returns the token in a request's Authorization header, or an error if there is none.
 func secretOf(r *http.Request) (string, error) {
 	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if secret = strings.TrimSpace(secret); !strings.EqualFold(kind, "Bearer") || secret == "" {

@@ -12,8 +12,8 @@ func AttemptStep(capability string, n int) string {
 	return strings.ReplaceAll(capability, "/", "|") + " " + strconv.Itoa(n)
 }
 
-// Attempts splits a path into the path without attempt numbers, which is the same for all attempts, and the attempt numbers, one
-// for each segment of the path.
+// Attempts returns path without its attempt numbers, which is the same for all attempts, and the attempt numbers, one for each
+// segment of the path.
 func Attempts(path string) (place string, numbers []int) {
 	parts := strings.Split(path, "/")
 	numbers = make([]int, len(parts))

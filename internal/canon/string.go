@@ -39,8 +39,8 @@ const (
 	highs = 0x80 * ones
 )
 
-// plainPrefix returns the number of bytes of s before the first one that must be escaped, and reports whether any examined byte is
-// not ASCII. It examines eight bytes at a time, because most text is plain.
+// plainPrefix returns the number of bytes of s before the first byte that must be escaped, and reports whether any examined byte
+// is not ASCII. It examines eight bytes at a time, because most text is plain.
 func plainPrefix(s string) (n int, wide bool) {
 	var seen uint64
 	for ; len(s)-n >= 8; n += 8 {

@@ -106,8 +106,8 @@ func isNumeric(c byte) bool {
 
 var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
 
-// explain finds out where and why a text was refused, by reading it again token by token. Only refused texts incur this cost. If
-// the tokens alone do not show the error, such as a second value after the first, explain uses cause.
+// explain returns an error that says where and why a text was refused. It reads the text again, token by token. Only refused
+// texts incur this cost. If the tokens alone do not show the error, such as a second value after the first, explain uses cause.
 func explain(src []byte, depth int, cause error) *fault {
 	d := jsonv2.NewDecoder(bytes.NewReader(src))
 	for {

@@ -29,8 +29,8 @@ func (Commands) Part() {}
 // journal. A command that reads recorded runs instead has --json and the flags that select runs.
 type Command struct {
 	JSON string // describes the output of --json
-	// Runs says what a command that reads recorded runs does with them, such as "count", for the help of its flags. Such a command
-	// uses only Runs, JSON and Run.
+	// Runs is a verb for the help of the flags that select runs, such as "count". It says what the command does with recorded
+	// runs. Such a command uses only Runs, JSON and Run.
 	Runs string
 
 	OnlyPlans bool // the PIPELINE must be a plan; programs with their own pipeline do not have the command

@@ -12,10 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// FromJSON reads a JSON text that contains one value. Objects become maps with string keys, arrays become vectors, and null
-// becomes nil. A number without point and exponent becomes an integer. Any other number becomes a float if a float64 represents
-// all its digits exactly, and otherwise a decimal, so no number is rounded. Duplicate keys are refused. Errors are of type
-// [*Error].
+// FromJSON returns the only value in a JSON text. Objects become maps with string keys, arrays become vectors, and null becomes
+// nil. A number without point and exponent becomes an integer. Any other number becomes a float if a float64 represents all its
+// digits exactly, and otherwise a decimal, so no number is rounded. Duplicate keys are refused. Errors are of type [*Error].
 func FromJSON(data []byte, limits Limits) (Value, error) {
 	s, err := newSource(data, limits)
 	if err != nil {

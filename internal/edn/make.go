@@ -198,7 +198,7 @@ func (v Value) brief() string {
 	return show(v.String())
 }
 
-// quote shortens and quotes part of a text for a message.
+// quote returns part of a text, shortened and quoted, for a message.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
 // show is like quote, but omits the quotes unless the text contains characters that could control a terminal.
@@ -209,7 +209,7 @@ func show(s string) string {
 	return clip(s)
 }
 
-// clip shortens part of a text.
+// clip returns part of a text, shortened if it is long.
 func clip(s string) string { return bounds.Cut(s, 40) }
 
 // builder collects the items of collections while they are read. Most collections are small, so they are allocated from larger

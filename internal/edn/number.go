@@ -39,7 +39,7 @@ func splitNumber(text string) (n number) {
 	return n
 }
 
-// digits splits s after its leading decimal digits.
+// digits returns the leading decimal digits of s, and the rest of s.
 func digits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
@@ -217,7 +217,7 @@ func appendDecimal(dst []byte, v Value) []byte {
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
-// splitSign splits a number into its sign and the rest. Only a minus sign is kept.
+// splitSign returns the sign of a number, "-" or "", and the rest of the number.
 func splitSign(text string) (sign, figures string) {
 	if strings.HasPrefix(text, "-") {
 		return "-", text[1:]

@@ -19,7 +19,7 @@ type Limits struct {
 func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
 func (l Limits) depth() int { return min(cmp.Or(l.Depth, 512), 10_000) }
 
-// Read reads a UTF-8 text that contains one value. Errors are of type [*Error].
+// Read returns the only value in a UTF-8 text. Errors are of type [*Error].
 func Read(data []byte, limits Limits) (Value, error) {
 	r, err := newReader(data, limits)
 	if err != nil {
@@ -47,7 +47,7 @@ type reader struct {
 	most  int // maximum nesting
 }
 
-// newSource checks the size and the encoding of a text.
+// newSource returns a source for a text, or an error if the text is too large or not valid UTF-8.
 func newSource(data []byte, limits Limits) (*source, error) {
 	if most := limits.bytes(); len(data) > most {
 		return nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("expected a text of at most %d bytes, found %d", most, len(data))}
@@ -134,7 +134,7 @@ func (r *reader) found() string {
 	return show(r.text[r.at:end])
 }
 
-// value reads the next value. What describes the value's role in messages.
+// value reads the next value. What is the value's role, for messages.
 func (r *reader) value(what string) (Value, error) {
 	if err := r.skip(); err != nil {
 		return Value{}, err
@@ -260,7 +260,7 @@ func qualify(namespace string, key *Value) error {
 	return nil
 }
 
-// dispatch reads a form that begins with #.
+// dispatch reads a value whose text begins with #.
 func (r *reader) dispatch() (Value, error) {
 	start := r.at
 	r.at++

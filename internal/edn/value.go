@@ -70,7 +70,7 @@ type source struct {
 	lines []int // offsets of the lines; set when first needed
 }
 
-// position converts an offset to a line and a character within the line, both counted from 1.
+// position returns the line and the column, in characters, of an offset. Both are counted from 1.
 func (s *source) position(offset int) (line, column int) {
 	s.once.Do(func() {
 		s.lines = []int{0}

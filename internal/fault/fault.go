@@ -77,7 +77,8 @@ type Streak struct {
 // mostUnjudged is the length of a streak from which a check counts as broken.
 const mostUnjudged = 3
 
-// Add counts a check's error, which is nil if the check was able to judge the value. It reports whether the check is broken.
+// Add adds the error of a check to the streak; it is nil if the check was able to judge the value. Add reports whether the check
+// now counts as broken.
 func (s *Streak) Add(err error) bool {
 	unjudged, always := Broken(err)
 	s.mu.Lock()

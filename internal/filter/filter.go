@@ -200,7 +200,7 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 // MaxPage is the maximum number of runs that a page can contain.
 const MaxPage = 1000
 
-// Query parses the parameters with which the API lists runs.
+// Query returns the journal query for the parameters with which the API lists runs.
 func Query(values url.Values) (journal.Query, error) {
 	q := journal.Query{Labels: map[string]string{}, Limit: journal.DefaultLimit}
 	for name, all := range values {

@@ -23,7 +23,7 @@ type Key struct {
 	Day     int64
 }
 
-// KeyOf returns the key of a budget for the period that contains at.
+// KeyOf returns the key of a budget for the period that contains the time at.
 func KeyOf(b budget.Shared, at time.Time) Key {
 	account, day := b.Key(at)
 	return Key{account, day}
@@ -32,7 +32,7 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 // Kept is the number of days for which daily spending is stored.
 const Kept = 400
 
-// DayOf returns the number of days since 1970-01-01.
+// DayOf returns the day of a time, as the number of days since 1970-01-01.
 func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // A Reader reads the amounts that all processes have recorded.
@@ -43,7 +43,7 @@ type Reader interface {
 	Outstanding(budget.Shared) (map[string]budget.Amount, error)
 }
 
-// A Start is a paid step that is about to start.
+// A Start describes a paid step that is about to start.
 type Start struct {
 	Run  string
 	Step dag.ID
@@ -82,7 +82,7 @@ type place struct {
 	step dag.ID
 }
 
-// flying is a step that has started but not ended, or that is waiting for a batch.
+// flying is a step in flight: it has started but not ended, or is waiting for a batch.
 type flying struct {
 	accounts []string
 	most     budget.Amount
@@ -100,8 +100,8 @@ type sum struct {
 // noting is the maximum time between a run leaving this process and the recording of its batches.
 const noting = time.Minute
 
-// Admit counts a step as in flight, unless a budget cannot pay for it: then refused names the budget. A batch request that has
-// started before was checked at its first start, and is not refused any more.
+// Admit counts a step as in flight. If one of the budgets cannot pay for the step, Admit does not count the step and returns the
+// reason as refused. A batch request that has started before was checked at its first start, and is not refused any more.
 func (f *Budgets) Admit(from Reader, s Start, now time.Time) (refused, err error) {
 	for _, b := range s.Of {
 		if s.Batched && s.Again {
@@ -151,8 +151,8 @@ func (f *Budgets) count(run string, s flying, amount budget.Amount, steps int) {
 	}
 }
 
-// End stops counting a step as in flight. It is called when the step's cost has been recorded, or if the step has no cost. It
-// returns the amount that was in flight.
+// End stops counting a step as in flight and returns the amount that was in flight for it. It is called when the step's cost has
+// been recorded, or if the step has no cost.
 func (f *Budgets) End(run string, step dag.ID) (most budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +170,7 @@ func (f *Budgets) End(run string, step dag.ID) (most budget.Amount) {
 	return s.most
 }
 
-// Lose ends a step whose cost is unknown. The step's estimate stays in flight until the run leaves this process and records the
+// Lose ends a step with an unknown cost. The step's estimate stays in flight until the run leaves this process and records the
 // estimate.
 func (f *Budgets) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.mu.Lock()
@@ -185,7 +185,7 @@ func (f *Budgets) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.count(run, s, cost, 0)
 }
 
-// Most returns the amount that a step has in flight.
+// Most returns the amount in flight for a step.
 func (f *Budgets) Most(run string, step dag.ID) budget.Amount {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +214,7 @@ func (f *Budgets) Leave(run string, waits bool) {
 	}
 }
 
-// Balance returns the balance of a budget in the period that contains at.
+// Balance returns the balance of a budget in the period that contains the time at.
 func (f *Budgets) Balance(from Reader, b budget.Shared, at time.Time) (bal budget.Balance, err error) {
 	bal.Shared = b
 	_, bal.Renews = b.Per.Bounds(at)
@@ -247,7 +247,7 @@ func larger(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips, n.Roundtrips), Tokens: max(m.Tokens, n.Tokens), USD: max(m.USD, n.USD)}
 }
 
-// Sum adds two amounts. The second may be negative.
+// Sum returns the sum of two amounts. The second may be negative.
 func Sum(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips+n.Roundtrips, 0), Tokens: max(m.Tokens+n.Tokens, 0), USD: max(m.USD+n.USD, 0)}
 }

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Lock waits for the lock of a file.
+// Lock acquires the lock of a file. It waits while another process or another opened file has the lock.
 func Lock(f *os.File) error { return flock(f, syscall.LOCK_EX) }
 
-// TryLock acquires the lock of a file if it is free, and reports whether it did so.
+// TryLock acquires the lock of a file if the lock is free. It reports whether it has acquired the lock.
 func TryLock(f *os.File) (bool, error) {
 	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

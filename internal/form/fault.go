@@ -15,7 +15,7 @@ const (
 	Duplicate  = "duplicate"    // a name that occurs twice
 )
 
-// A Fault is one wrong value, with its place.
+// A Fault reports one wrong or missing value and its place.
 type Fault struct {
 	Kind string // such as "unknown-keys"
 	// Path leads to the value, or to the place of a missing value, such as nodes[2].done.must[1]. It is empty for the root value.
@@ -24,10 +24,10 @@ type Fault struct {
 	In           string
 	Line, Column int    // counted from 1; 0 if the value was not read from a text
 	Message      string // what was expected and what was found
-	Suggestion   string // the closest valid name; "" if nothing is close
+	Suggestion   string // the most similar valid name; "" if no valid name is similar
 }
 
-// Error returns the fault on one line: position, path, message and suggestion.
+// Error returns one line with the position, the path, the message and the suggestion.
 func (f Fault) Error() string {
 	var b strings.Builder
 	if f.Line > 0 {
@@ -43,10 +43,10 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults contains all faults found in a value, in the order of discovery.
+// Faults is a list of faults found in a value, in the order in which they were found.
 type Faults []Fault
 
-// Error returns the first fault and the number of others, on one line.
+// Error returns one line with the first fault and the number of the other faults.
 func (fs Faults) Error() string {
 	switch len(fs) {
 	case 0:
@@ -57,7 +57,7 @@ func (fs Faults) Error() string {
 	return fmt.Sprintf("%v (and %d more)", fs[0], len(fs)-1)
 }
 
-// Err returns the faults as an error, or nil if there are none.
+// Err returns f as an error, or nil if f is empty.
 func (fs Faults) Err() error {
 	if len(fs) == 0 {
 		return nil

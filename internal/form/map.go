@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// A Map is a map that is being read. Its methods report whether the field exists and is valid. They must not be called after the
-// function that received the Map has returned.
+// A Map is a map in the data that is being read. Its methods report whether a field exists and is valid. They must not be called
+// after the function that received the Map has returned.
 type Map struct {
 	Value // the map as a whole
 	asked []string
@@ -33,7 +33,7 @@ func ReadValue(v edn.Value, read func(Value)) Faults {
 	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
 }
 
-// Map reads the value as a map whose keys are names. Fields that read does not request are faults.
+// Map calls read with the value, which must be a map whose keys are names. Fields that read does not request are faults.
 func (v Value) Map(read func(*Map)) bool {
 	before := v.log.count()
 	if v.edn.Kind() != edn.KindMap {
@@ -52,7 +52,7 @@ func (v Value) Map(read func(*Map)) bool {
 // spare holds Maps for reuse, because reading needs a Map, with a list of all possible fields, for each map in the data.
 var spare = sync.Pool{New: func() any { return new(Map) }}
 
-// close reports the fields that the reader did not request, and fields with two spellings.
+// close records a fault for each field that the reader has not requested, and for each field with two spellings.
 func (m *Map) close() {
 	for key := range m.edn.Entries() {
 		name, ok := key.Name()
@@ -76,7 +76,7 @@ func (m *Map) isSecond(key edn.Value, name string) bool {
 	return twice
 }
 
-// faultIn reports a key of m that is unexpected or missing.
+// faultIn records the fault that a key of m is unexpected or missing.
 func (v Value) faultIn(m *Map, kind, message string) {
 	v.log.add(func() Fault {
 		f := v.fault(kind, message, "")
@@ -98,7 +98,7 @@ func (m *Map) unknown(key edn.Value, name string) {
 	})
 }
 
-// part returns a Value with the path of the field key and the position of v.
+// part returns v as a Value whose path is the path of the field key.
 func (m *Map) part(v edn.Value, key string) Value {
 	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
@@ -106,7 +106,7 @@ func (m *Map) part(v edn.Value, key string) Value {
 // AllowRest permits fields that the reader does not request.
 func (m *Map) AllowRest() { m.open = true }
 
-// Need reports each of the named fields that is missing.
+// Need records a fault for each of the named fields that is missing.
 func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
@@ -128,7 +128,7 @@ func (m *Map) At(key string) Value {
 	return v
 }
 
-// Field is like At, but also reports whether the field exists.
+// Field is like At, but also returns whether the field exists.
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
@@ -137,7 +137,8 @@ func (m *Map) Field(key string) (v Value, ok bool) {
 	return v, ok
 }
 
-// FaultAt reports a fault in a field, with the position of its value or, if the field is missing, of the map.
+// FaultAt records a fault in a field. The fault's position is the position of the field's value or, if the field is missing, of
+// the map.
 func (m *Map) FaultAt(key, kind, format string, args ...any) {
 	found, ok := m.edn.Field(key)
 	if !ok {

@@ -28,7 +28,7 @@ type Value struct {
 	missing bool // the value stands for a missing field
 }
 
-// whole returns the value for use as a container of other values.
+// whole returns v in the form in which other values refer to it as their container.
 func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()} }
 
 // EDN returns the underlying EDN value.
@@ -47,13 +47,13 @@ func (v Value) Path() string {
 	return v.in + "." + shorten(v.key)
 }
 
-// Fault records a fault of the value.
+// Fault records a fault at the value.
 func (v Value) Fault(kind, format string, args ...any) {
 	v.log.add(func() Fault { return v.fault(kind, fmt.Sprintf(format, args...), "") })
 }
 
-// Unknown records that a name is unknown, and suggests the closest known name. What says what the name stands for, such as
-// "strategy".
+// Unknown records that a name is unknown, and suggests the closest known name. What is the kind of thing that has the name, such
+// as "strategy".
 func (v Value) Unknown(what, name string, known ...string) {
 	v.log.add(func() Fault {
 		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))
@@ -69,7 +69,7 @@ func (v Value) fault(kind, message, suggestion string) Fault {
 	return Fault{Kind: kind, Path: v.Path(), Line: line, Column: column, Message: message, Suggestion: suggestion}
 }
 
-// wrong records that the value is of the wrong kind. A nil value always is.
+// wrong records that the value is of the wrong kind. A nil value is always of the wrong kind.
 func (v Value) wrong(wanted string) {
 	if v.missing {
 		return
@@ -88,7 +88,7 @@ func (v Value) Name(to *string) bool {
 	return true
 }
 
-// nameKind describes how names are written in the notation of the value.
+// nameKind returns a description of how names are written in the notation of the value.
 func (v Value) nameKind() string {
 	if v.edn.IsJSON() {
 		return "a name (a string such as \"text/respond\")"
@@ -193,7 +193,7 @@ func (v Value) Bool(to *bool) bool {
 	return true
 }
 
-// Int reads an integer in the range from low to high.
+// Int reads an integer from low to high.
 func (v Value) Int(to *int, low, high int) bool {
 	n, ok := v.integer(int64(low), int64(high), high == math.MaxInt)
 	if ok {
@@ -215,7 +215,7 @@ func (v Value) integer(low, high int64, unbounded bool) (int64, bool) {
 	return n, true
 }
 
-// Float reads a finite number in the range from low to high. The bounds may be infinite.
+// Float reads a finite number from low to high. The bounds may be infinite.
 func (v Value) Float(to *float64, low, high float64) bool {
 	f, ok := v.edn.Float64()
 	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -238,7 +238,7 @@ func (v Value) outOfRange(what, low, high string, unbounded bool) {
 	v.Fault(OutOfRange, "expected %s %s, found %s", what, bounds, show(v.edn))
 }
 
-// Duration reads a number of milliseconds, from 0 to a hundred years.
+// Duration reads a number of milliseconds, from 0 to a hundred years, as a time.Duration.
 func (v Value) Duration(to *time.Duration) bool {
 	const century = 100 * 366 * 24 * time.Hour
 	ms, ok := v.integer(0, century.Milliseconds(), false)
@@ -269,7 +269,7 @@ func (v Value) JSON(to *json.RawMessage) bool {
 	return true
 }
 
-// Each reads a vector and calls read for each element.
+// Each calls read for each element of the value, which must be a vector.
 func (v Value) Each(read func(i int, v Value)) bool {
 	if v.edn.Kind() != edn.KindVector {
 		v.wrong("a vector")
@@ -287,8 +287,8 @@ func (v Value) elements(read func(i int, v Value)) bool {
 	return v.log.count() == before
 }
 
-// Entries reads a map whose keys can be any names. It calls read for each entry, in the order of the text. Duplicate names are
-// faults.
+// Entries calls read for each entry of the value, in the order of the text. The value must be a map, whose keys can be any names.
+// Duplicate names are faults.
 func (v Value) Entries(read func(name string, v Value)) bool {
 	if v.edn.Kind() != edn.KindMap {
 		v.wrong("a map")
@@ -312,7 +312,7 @@ func (v Value) Entries(read func(name string, v Value)) bool {
 
 func (l *log) count() int { return len(l.faults) + l.more }
 
-// show describes a value in a few words.
+// show returns a description of a value in a few words.
 func show(v edn.Value) string {
 	switch v.Kind() {
 	case edn.KindNil:
@@ -329,7 +329,7 @@ func show(v edn.Value) string {
 	return "a " + v.Kind().String()
 }
 
-// shorten limits a message or path to one line of reasonable length.
+// shorten returns a message or path, cut to one line of limited length.
 func shorten(text string) string {
 	if len(text) > 40 {
 		return bounds.Cut(text, 37)

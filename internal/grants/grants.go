@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Known returns all effects that package effect declares, except None.
+// Known returns the names of all effects that package effect declares, except None.
 func Known() []string {
 	return []string{effect.Ask, effect.FS, effect.FSRead, effect.FSWrite, effect.Net, effect.Process}
 }
@@ -26,7 +26,7 @@ func Allowed(needed string, grant []string) bool {
 	return grant == nil || needed == effect.None || slices.ContainsFunc(grant, func(g string) bool { return Covers(g, needed) })
 }
 
-// Missing returns the needed effects that the grant does not allow.
+// Missing returns the effects in needs that the grant does not allow.
 func Missing(needed, grant []string) (missing []string) {
 	for _, e := range needed {
 		if !Allowed(e, grant) {
@@ -74,10 +74,10 @@ func Check(name string) error {
 // An UnknownError reports an effect name that is not known.
 type UnknownError struct {
 	Name       string
-	Suggestion string // the most similar known effect, or ""
+	Suggestion string // the most similar known effect, or "" if none is similar
 }
 
-// Error includes the suggestion or, if there is none, the known effects.
+// Error returns a message with the unknown name and the suggestion or, if there is no suggestion, the known effects.
 func (e *UnknownError) Error() string {
 	if e.Suggestion != "" {
 		return fmt.Sprintf("unknown effect %q: did you mean %q?", e.Name, e.Suggestion)

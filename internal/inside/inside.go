@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Client calls the API on behalf of one caller. If a request is refused, the error is an *api.Problem.
+// A Client calls the API of a server on behalf of one caller. If the server refuses a request, the error is an *api.Problem.
 type Client struct {
 	api    http.Handler
 	tenant string
@@ -71,12 +71,12 @@ func (c Client) Start(ctx context.Context, pipeline string, input json.RawMessag
 	return r, c.do(ctx, http.MethodPost, "/v1/runs", api.Start{Pipeline: pipeline, Input: input}, &r)
 }
 
-// Put starts a run with the given ID, or returns the run if the same request has already started it.
+// Put starts a run with the given ID. If the same request has already started the run, Put returns that run.
 func (c Client) Put(ctx context.Context, id string, start api.Start) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodPut, runPath(id), start, &r)
 }
 
-// Runs returns a page of the runs that an API query selects.
+// Runs returns one page of the runs that an API query selects.
 func (c Client) Runs(ctx context.Context, query url.Values) (page api.Runs, err error) {
 	return page, c.do(ctx, http.MethodGet, "/v1/runs?"+query.Encode(), nil, &page)
 }
@@ -86,7 +86,7 @@ func (c Client) Run(ctx context.Context, id string) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodGet, runPath(id), nil, &r)
 }
 
-// Result waits until the run has stopped, at most for the given time, and returns the run.
+// Result returns the description of a run after it has stopped, or after the given time if the run has not stopped by then.
 func (c Client) Result(ctx context.Context, id string, wait time.Duration) (r api.Run, err error) {
 	err = c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // the request is refused
@@ -100,7 +100,7 @@ func (c Client) Cancel(ctx context.Context, id string) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodPost, runPath(id)+"/cancel", nil, &r)
 }
 
-// Answer answers a question in a run.
+// Answer answers a question of a run.
 func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
@@ -126,7 +126,7 @@ func (c Client) Last(ctx context.Context, pipeline, label, value string) (string
 	}
 }
 
-// Questions returns a run's open questions. If they are long, it returns only the first ones.
+// Questions returns a run's open questions. If they are long, it returns only the first of them.
 func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error) {
 	page, err := c.asked(ctx, id, url.Values{"open": {"true"}})
 	return page.Questions, err

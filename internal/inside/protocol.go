@@ -18,14 +18,14 @@ type Protocol struct {
 	Client func(ctx context.Context, of *serve.Server, o Options, in io.Reader, out io.Writer) error
 }
 
-// Options are the command-line options for the clients of a protocol.
+// Options are the settings from the command line that a protocol's Client receives.
 type Options struct {
-	By             string // the user on whose behalf Client serves, such as "user ada"
+	By             string // the user to whom answers are attributed, such as "user ada"
 	ModelMayAnswer bool   // whether the client's model may answer questions
 }
 
 // Part makes a Protocol usable as a part of a program; see cli.Part.
 func (Protocol) Part() {}
 
-// Protocol distinguishes a Protocol from other parts.
+// Protocol does nothing. It distinguishes a Protocol from other parts.
 func (Protocol) Protocol() {}

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Shape describes which parts of messages a pipeline's input accepts.
+// A Shape says which parts of a message, such as text and media, a pipeline's input accepts.
 type Shape struct {
 	Kind   string // JSON Schema type of the input; empty if the schema has no single type
 	Text   string // name of the property for text, if the input is an object with one required string
@@ -61,7 +61,7 @@ var mediaSchema = func() *schema.Schema {
 	return s
 }()
 
-// Show converts a message with text and media to an input. The text may be empty.
+// Show returns the input for a message with text and media. The text may be empty.
 func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	switch {
 	case len(media) == 0:
@@ -72,7 +72,7 @@ func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{s.Text: text, s.Media: media})
 }
 
-// Read converts a message with text, data or both to an input. The API will check the input against the schema.
+// Read returns the input for a message with text, data or both. It does not check the input against the schema; the API does.
 func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case text == "" && data != nil:
@@ -105,9 +105,8 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
 }
 
-// Plain returns a node's content for people, without accompanying fields. If the content is a string, or an object whose only
-// field is a string named "text", such as an agent's answer, Plain returns the string as text. It returns any other content as
-// data.
+// Plain returns the part of a node's content that is shown to people. If the content is a string, or an object whose only field
+// is a string named "text", such as an agent's answer, Plain returns the string as text. It returns any other content as data.
 func Plain(n *api.Node) (text string, data json.RawMessage) {
 	content := n.Content
 	var object map[string]json.RawMessage

@@ -20,26 +20,26 @@ type (
 	Value          = jsontext.Value
 )
 
-// UnmarshalerFrom is implemented by types that decode themselves from JSON tokens.
+// UnmarshalerFrom is the interface of types that decode themselves from JSON tokens.
 type UnmarshalerFrom = json.UnmarshalerFrom
 
 // UnmarshalV1 is like encoding/json.Unmarshal, but twice as fast.
 func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
 
-// Unmarshal follows the rules of encoding/json/v2.
+// Unmarshal decodes a JSON document by the rules of encoding/json/v2.
 func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarshal(data, to, opts...) }
 
 // lenient accepts duplicate names and invalid UTF-8, as encoding/json does.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// UnmarshalLenient is meant for data from servers. It accepts duplicate names and invalid UTF-8. Unlike in UnmarshalV1, the case
-// of names must match, so unknown names can be skipped quickly.
+// UnmarshalLenient is like Unmarshal, but accepts duplicate names and invalid UTF-8. Use it for data from servers. Unlike in
+// UnmarshalV1, the case of names must match, so unknown names can be skipped quickly.
 func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
 
-// DecodeLenient is like UnmarshalLenient, for the next value of a decoder.
+// DecodeLenient is like UnmarshalLenient, but decodes the next value of a decoder.
 func DecodeLenient(in *Decoder, to any) error { return json.UnmarshalDecode(in, to, lenient) }
 
-// Marshal follows the rules of encoding/json/v2.
+// Marshal encodes a value as JSON by the rules of encoding/json/v2.
 func Marshal(v any, opts ...Options) ([]byte, error) { return json.Marshal(v, opts...) }
 
 // MarshalWrite is like Marshal, but writes to out.
@@ -58,7 +58,7 @@ func AppendFormat(dst, src []byte, opts ...Options) ([]byte, error) {
 // AppendQuote appends text as a JSON string.
 func AppendQuote(dst []byte, text string) ([]byte, error) { return jsontext.AppendQuote(dst, text) }
 
-// AppendUnquote appends the unquoted text of a JSON string.
+// AppendUnquote appends the decoded text of a JSON string.
 func AppendUnquote(dst, src []byte) ([]byte, error) { return jsontext.AppendUnquote(dst, src) }
 
 // Options; see packages json and jsontext.

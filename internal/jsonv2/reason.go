@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Reason explains where and why a text could not be unmarshaled, without mentioning Go types.
+// Reason returns an explanation of where and why JSON text could not be unmarshaled, without mentioning Go types.
 func Reason(err error) string {
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -49,12 +49,12 @@ func members(t reflect.Type) (names []string) {
 	return names
 }
 
-// found contains the names of JSON values for messages, by kind.
+// found maps the kinds of JSON values to their names in messages.
 var found = map[string]string{
 	"null": "null", "false": "false", "true": "true", "string": "a string", "number": "a number", "{": "an object", "[": "an array",
 }
 
-// wanted returns the name, for messages, of the JSON value that a type expects.
+// wanted returns the name, as used in messages, of the kind of JSON value from which a type is decoded.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:

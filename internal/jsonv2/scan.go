@@ -22,7 +22,7 @@ type Scanner struct {
 	failed bool
 }
 
-// Reset starts a new document. Data must not change while it is being read.
+// Reset makes the Scanner read a new document from data, which must not change while it is being read.
 func (s *Scanner) Reset(data []byte) {
 	s.buffer = *bytes.NewBuffer(data)
 	s.in.Reset(&s.buffer, lenient)
@@ -39,7 +39,7 @@ func (s *Scanner) Valid(data []byte) bool {
 	return len(bytes.TrimLeft(s.in.UnreadBuffer(), " \t\r\n")) == 0
 }
 
-// Done reports whether the whole document was read and nothing was rejected.
+// Done reports whether the whole document has been read and no value was rejected.
 func (s *Scanner) Done() bool {
 	return !s.failed && s.in.StackDepth() == 0 && len(bytes.TrimSpace(s.in.UnreadBuffer())) == 0
 }
@@ -96,7 +96,7 @@ func (s *Scanner) Member() []byte {
 // Kind returns the kind of the next value.
 func (s *Scanner) Kind() Kind { return s.in.PeekKind() }
 
-// Skip skips the next value.
+// Skip reads the next value and discards it.
 func (s *Scanner) Skip() {
 	if !s.failed {
 		s.failed = s.in.SkipValue() != nil
@@ -170,7 +170,7 @@ func (s *Scanner) Int() int {
 	return n
 }
 
-// Decode decodes the next value as UnmarshalLenient does.
+// Decode decodes the next value into to, like UnmarshalLenient.
 func (s *Scanner) Decode(to any) {
 	if !s.failed {
 		s.failed = json.UnmarshalDecode(&s.in, to) != nil

@@ -11,13 +11,13 @@ import (
 
 const module = "github.com/stonelayer/stone/"
 
-// A Kind reads the configuration of one kind of capability. A name with a slash, such as solver/sat, is a variant, which is
-// selected by the field named after the kind: {:cap/kind :solver :solver :sat}.
+// A Kind describes one kind of capability and reads its configuration. A name with a slash, such as solver/sat, is a variant,
+// which is selected by the field named after the kind: {:cap/kind :solver :solver :sat}.
 type Kind struct {
 	Name string
-	// Read reads the fields of a capability. It is nil for a kind that only has a section.
+	// Read reads the fields of a capability. It is nil if the kind has only a configuration section.
 	Read func(*Reader, *form.Map, *Reached) Builder
-	// Unconfigured is the EDN of a configuration entry to use if there is no configuration; "" means none.
+	// Unconfigured is a configuration entry, in EDN, that applies if there is no configuration. If it is "", no entry applies.
 	Unconfigured string
 	// ReadSection reads the section named Section of a configuration.
 	Section     string
@@ -31,7 +31,7 @@ type Kind struct {
 // Part makes a Kind usable as a part of a program; see cli.Part.
 func (Kind) Part() {}
 
-// A Builder builds a capability from its metadata. It is called only if the configuration has no faults.
+// A Builder returns the capability with the given metadata. It is called only if the configuration has no faults.
 type Builder func(call.Metadata) (call.Capability, error)
 
 // Names of features that are not kinds, for Homes and Missing.
@@ -40,7 +40,7 @@ const (
 	Expression = "expression" // the expression language for guards and checks
 )
 
-// Sections are the configuration sections that need a part.
+// Sections lists the configuration sections that can be read only if a part is linked.
 var Sections = []string{"marks", "servers", "telemetry"}
 
 // homes maps the kinds and features to the packages that implement them.
@@ -59,7 +59,7 @@ var homes = map[string]string{
 	"telemetry":  "x/otlp",
 }
 
-// apart contains the packages in homes that are separate modules.
+// apart contains the packages in homes that belong to a separate module.
 var apart = map[string]bool{"x/a2a/client": true}
 
 // Homes returns the packages of this module that implement the given kinds and features, sorted and without duplicates. It ignores
@@ -81,7 +81,7 @@ func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 // Names returns the names of the kinds that can be linked, without the part after the slash.
 func Names() []string { return []string{"a2a", "acp", "chess", "mcp", "search", "solver"} }
 
-// Language returns the expression language of an applicator.
+// Language returns the expression language to be used by an applicator.
 func Language(app *call.Applicator) (call.Language, error) {
 	if app == nil || app.Language == nil {
 		return nil, errors.New("no expression language is linked: pass cli.Main the part of package " + module + homes[Expression] + ", or set Language of the Applicator to its Language")

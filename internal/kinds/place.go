@@ -13,14 +13,14 @@ import (
 // A Place is something outside the configuration that a field refers to: an address, a program, a key, a variable or a file. The
 // methods of Reader that read such fields record the place, so that the user is asked to trust every such field.
 type Place struct {
-	Of   string // what the field belongs to; see Reader.Of
+	Of   string // name of the part that contains the field; see Reader.Of
 	In   string // path of the field
 	Does string // how a command uses the place, such as "sends requests to"
-	At   string // the place in readable form, without secrets
+	At   string // the place in human-readable form, without secrets
 }
 
-// Of calls read for a part of the configuration, such as a capability, under whose name places are listed. It returns the part's
-// secrets.
+// Of calls read for a part of the configuration, such as a capability. Places that read records are listed under the name of the
+// part. Of returns the part's secrets.
 func (r *Reader) Of(of string, read func()) []Secret {
 	r.of, r.Secrets = of, nil
 	read()
@@ -35,9 +35,9 @@ func (r *Reader) Reach(field form.Value, does, at string) {
 
 // A Contact is an address that receives data, with the keys that are sent to it.
 type Contact struct {
-	Of      string // what the contact belongs to; see Reader.Of
+	Of      string // name of the part that sends data to the contact; see Reader.Of
 	Does    string // what is sent to it, such as "search sends documents and questions to"
-	At      string // the address in readable form, without secrets
+	At      string // the address in human-readable form, without secrets
 	Secrets []Secret
 }
 
@@ -46,7 +46,7 @@ func (r *Reader) Contact(of, does, address string, secrets []Secret) {
 	r.Contacts = append(r.Contacts, Contact{of, does, Host(address), secrets})
 }
 
-// String describes the contact in one line.
+// String returns a description of the contact on one line.
 func (c Contact) String() string {
 	line := strings.TrimRight(c.Does+" "+c.At, " ")
 	for i, s := range c.Secrets {
@@ -62,9 +62,9 @@ func (r *Reader) reachFile(field form.Value, file string) {
 	}
 }
 
-// Host returns the scheme and host of an address. A database address is returned without the password but otherwise complete,
-// because its parameters may name more hosts. For anything else Host returns "". All other parts of an address are omitted,
-// because they may be secret.
+// Host returns the scheme and host of an address, without its other parts, because they may be secret. For the address of a
+// database, it returns everything but the password, because the parameters may name more hosts. For any other text, it returns
+// "".
 func Host(address string) string {
 	if redact.IsDatabase(address) {
 		return redact.Database(address)
@@ -76,7 +76,7 @@ func Host(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Whole returns a command with all arguments in shell syntax.
+// Whole returns a command and all of its arguments in shell syntax.
 func Whole(argv []string) string {
 	var words []string
 	for _, w := range argv {

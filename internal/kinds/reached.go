@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Reached describes where a capability runs and what it needs there.
+// A Reached describes where a capability runs and what it needs there.
 type Reached struct {
 	ID      string
 	At      string // program, address or file; "" means this process
 	Secrets []Secret
 	Priced  string // day of the price, if it comes from the price list
-	Calls   bool   // the capability calls another one, so it is built after all capabilities that do not
+	Calls   bool   // whether the capability calls another capability, so that it is built after those that call none
 
 	Package         string   // Go package, for a capability that is a pipeline of the package
 	Command         []string // program and arguments, for a command; At is the program
@@ -24,8 +24,8 @@ type Reached struct {
 	Server          string   // server, for a capability that is a tool of the server
 }
 
-// Probe quickly checks whether the capability can be available: whether its secrets exist, its program can be started, and its
-// server accepts connections. It does not send a request.
+// Probe returns an error if the capability cannot be available: its secrets must exist, its program must be startable, and its
+// server must accept connections. It is quick and does not send a request.
 func (a Reached) Probe(ctx context.Context) error {
 	for _, s := range a.Secrets {
 		if _, err := s.Read(); err != nil {

@@ -22,17 +22,17 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Reader reads the fields that several kinds share.
+// A Reader reads the configuration fields that several kinds share.
 type Reader struct {
 	Dir      string                              // directory that relative paths start from
-	Schema   func(string) (*schema.Schema, bool) // returns the schema with a name
+	Schema   func(string) (*schema.Schema, bool) // returns the schema with the given name
 	Intents  map[string]call.Intent              // configured intents
 	Secrets  []Secret                            // secrets that the current capability refers to
 	Parts    map[string]any                      // results of ReadSection, by section
 	Closers  []func() error                      // functions that stop what capabilities have started
 	Logins   map[string]Login                    // logins, by name of the server
 	Places   []Place                             // places outside the configuration
-	Contacts []Contact                           // addresses that receive data; shown instead of the Places with the same address
+	Contacts []Contact                           // addresses that receive data; they replace Places with the same address
 	of       string                              // name of the part whose fields are being read; see Of
 	Indexes  []string                            // indexes that Index has read
 	Argvs    []Argv                              // commands that Argv has read
@@ -42,18 +42,19 @@ type Reader struct {
 	Search   Search
 	Policy   marked.Policy // policy of the marks section; nil if there is none
 	IDs      []string      // IDs of all capabilities
-	// Applicator makes the calls of capabilities. Its Registry contains the capabilities built so far.
+	// Applicator is the Applicator for capabilities that make calls. Its Registry contains the capabilities that have already
+	// been built.
 	Applicator *call.Applicator
 	Rerankers  []Named
 }
 
-// Named is a field that refers to a capability by name.
+// A Named records a field that refers to a capability by name.
 type Named struct {
 	form.Value
 	ID string
 }
 
-// A Search is the section "search" of a configuration.
+// A Search holds the settings in the section "search" of a configuration.
 type Search struct {
 	Index           string       // file of the index, or address of a database; also set without the section
 	Size, Overlap   int          // see retrieve.Index
@@ -63,14 +64,14 @@ type Search struct {
 	Secrets         []Secret     // secrets of the embedder
 }
 
-// A Login logs the user in to a server. It calls show with the URL to open in a browser.
+// A Login is a function that logs the user in to a server. It calls show with the URL that the user must open in a browser.
 type Login func(ctx context.Context, show func(address string) error) error
 
 // NoSecret is a message that explains where to keep secrets.
 const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`
 
-// Outs yields the schemas that every answer of a capability must match, with their names: the schema of the capability itself, and
-// the schemas of its intents.
+// Outs returns an iterator over the schemas that every answer of a capability must match, with their names: the capability's own
+// schema and the schemas of its intents.
 func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	return func(yield func(string, *schema.Schema) bool) {
 		names := []string{m.Out}
@@ -85,14 +86,14 @@ func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	}
 }
 
-// Text reads a field as text, which is given directly or as {:file "path"}.
+// Text sets *to to the text of a field. The field contains the text itself or {:file "path"}.
 func (r *Reader) Text(m *form.Map, key string, to *string) {
 	if v, ok := m.Field(key); ok {
 		*to = r.TextOf(v)
 	}
 }
 
-// TextOf reads a value in the same way as Text reads a field.
+// TextOf is like Text, but reads the value v and returns the text.
 func (r *Reader) TextOf(v form.Value) (text string) {
 	if file, isFile := r.OnlyFile(v); isFile {
 		data, _ := r.ReadFile(v, file) // ReadFile has recorded the error
@@ -191,7 +192,7 @@ func (r *Reader) Env(m *form.Map) (names []string) {
 	return names
 }
 
-// Scope reads the field "scope".
+// Scope reads the field "scope", which limits what a capability can reach.
 func (r *Reader) Scope(m *form.Map) (s call.Scope) {
 	m.At("scope").Map(func(m *form.Map) {
 		m.At("fs").Texts((*[]string)(&s.FS))
@@ -231,7 +232,7 @@ func (r *Reader) Address(m *form.Map, key string, to *string) {
 	}
 }
 
-// CheckEach reports unknown names in a field that contains one or more names.
+// CheckEach records a fault for each unknown name in a field that contains one or more names.
 func CheckEach(field form.Value, what string, known []string) {
 	names := []edn.Value{field.EDN()}
 	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
@@ -247,7 +248,7 @@ func CheckEach(field form.Value, what string, known []string) {
 	}
 }
 
-// Within resolves a relative path against a directory. An absolute path is returned unchanged.
+// Within returns path joined to a directory if path is relative, and path itself if it is absolute.
 func Within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -255,7 +256,7 @@ func Within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Shown returns a path relative to the working directory, if it is below that.
+// Shown returns a path relative to the working directory if the path is below it, and the path itself otherwise.
 func Shown(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -267,7 +268,7 @@ func Shown(path string) string {
 	return path
 }
 
-// ReadFile reads a file that the value v refers to. It records a fault if that fails.
+// ReadFile returns the content of a file to which the value v refers. If the file cannot be read, it records a fault.
 func (r *Reader) ReadFile(v form.Value, file string) ([]byte, bool) {
 	data, err := regular.Read(file, regular.Config)
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {

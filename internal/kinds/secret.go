@@ -14,13 +14,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Secret says where a secret is stored. Exactly one of its fields is set. The secret is read again for each use.
+// A Secret names the place in which a secret is stored. Exactly one of its fields is set. The secret is read again each time it
+// is used.
 type Secret struct {
 	Env  string // environment variable that contains the secret
 	File string // file that contains the secret on one line
 }
 
-// Place describes for people where the secret is stored.
+// Place returns a human-readable description of the place in which the secret is stored.
 func (s Secret) Place() string {
 	if s.File != "" {
 		return "the file " + Shown(s.File)
@@ -28,7 +29,7 @@ func (s Secret) Place() string {
 	return "$" + s.Env
 }
 
-// Read returns the secret. An error says where the secret should be stored.
+// Read returns the secret. If it cannot be read, the error names the place in which it should be stored.
 func (s Secret) Read() (llm.Secret, error) {
 	if s.File == "" {
 		value := os.Getenv(s.Env)
@@ -98,7 +99,7 @@ func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	return all
 }
 
-// Open returns the values, with all secrets read.
+// Open returns the values as strings. It reads all secrets.
 func Open(values map[string]Value) (map[string]llm.Secret, error) {
 	out := make(map[string]llm.Secret, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Maker returns the pipeline of a package for the given arguments.
+// A Maker is the function of a package that returns its pipeline for the given arguments.
 type Maker func(args []string) (stone.Ashlar, error)
 
 // A Set contains the kinds that a program links, and the packages whose pipelines can be used as capabilities. The zero Set is
@@ -27,7 +27,7 @@ func (s *Set) Add(k Kind) {
 	s.kinds[k.Name] = k
 }
 
-// Provide adds the pipeline of a package under the name that configurations use.
+// Provide adds the pipeline of a package to the set, under the name by which configurations refer to the package.
 func (s *Set) Provide(name string, m Maker) {
 	if s.packages == nil {
 		s.packages = map[string]Maker{}
@@ -44,7 +44,7 @@ func (s *Set) All() []Kind {
 	return all
 }
 
-// Find returns the kind with the given name.
+// Find returns the kind with the given name, and whether the set contains it.
 func (s *Set) Find(name string) (Kind, bool) {
 	k, ok := s.kinds[name]
 	return k, ok && k.Read != nil
@@ -70,8 +70,8 @@ func (s *Set) Unprovided(names []string) []string {
 	return slices.Compact(missing)
 }
 
-// Missing returns an error for a kind or feature that exists but is not linked. It returns nil if the kind or feature is linked or
-// the name is unknown.
+// Missing returns an error if the named kind or feature exists but is not linked. It returns nil if it is linked or if the name
+// is unknown.
 func (s *Set) Missing(name string) error {
 	home := homes[name]
 	for of := range s.kinds {

@@ -13,7 +13,8 @@ import (
 
 // A Library opens indexes.
 type Library struct {
-	// Open opens an index. If there is none, the error matches fs.ErrNotExist, unless Config.Make is set.
+	// Open opens an index and returns it. If the index does not exist, Open creates it if Config.Make is true; otherwise, the
+	// error matches fs.ErrNotExist.
 	Open func(context.Context, Config) (*Index, error)
 }
 
@@ -23,17 +24,17 @@ func (*Library) Part() {}
 // Config specifies which index to open, and how.
 type Config struct {
 	Index    string       // file of the index, or address of its database
-	Make     bool         // create the index if there is none
+	Make     bool         // whether to create the index if it does not exist
 	Embedder llm.Embedder // if nil, only words are compared
 	Folder   string       // folder of the documents, relative to the file of the index
 	Rebuild  bool         // compute all vectors again
 	// Size and Overlap are described in retrieve.Index.
 	Size, Overlap int
-	Rerank        string           // capability that sorts passages; "" for none
-	Applicator    *call.Applicator // applicator that has the capability
+	Rerank        string           // id of the capability that sorts passages; "" means none
+	Applicator    *call.Applicator // applicator whose registry contains that capability
 }
 
-// A Query is a question; see retrieve.Query.
+// A Query describes a search; see retrieve.Query.
 type Query struct {
 	Text, Under string
 	K           int
@@ -45,24 +46,24 @@ type Query struct {
 type Index struct {
 	Folder   string // folder of the documents, relative to the file of the index
 	Pipeline func(files fs.FS) stone.Ashlar
-	// Report converts the result of a finished run of the pipeline to a Report.
+	// Report returns a Report for the result of a finished run of the pipeline.
 	Report func(stone.Result) (Report, error)
-	// Search answers a query in a run. Path converts the file names in passages.
+	// Search starts a run that answers a query. It passes the file names in passages through the function path.
 	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)
 	Close  func() error
 }
 
-// A Report describes a finished run.
+// A Report describes the result of a finished indexing run.
 type Report struct {
 	JSON    any
 	Text    string
 	Empty   bool     // there are no documents
 	Skipped []string // number of files that were skipped, for each reason
 	Bare    int      // number of texts without a vector
-	Built   string   // embedder that computed the vectors; "" for none
+	Built   string   // name of the embedder that computed the vectors; "" if there are no vectors
 }
 
-// An Answer contains the passages found.
+// An Answer is the result of a search.
 type Answer struct {
 	JSON  any
 	Hits  []Hit
@@ -71,5 +72,5 @@ type Answer struct {
 	Bare  int // number of texts without a vector, which are ranked only by words
 }
 
-// A Hit is a passage.
+// A Hit is a passage found by a search.
 type Hit struct{ Source, Heading, Text string }

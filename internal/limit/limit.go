@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Limits are limits on the requests to a server. Zero means unlimited.
+// Limits limits the requests to a server. A zero field means unlimited.
 type Limits struct {
-	RequestsPerMinute int // requests started within any minute
+	RequestsPerMinute int // the number of requests that start within any minute
 	TokensPerMinute   int // tokens of inputs and answers; see Request.Tokens
 	Concurrency       int // number of concurrent requests
 }
 
-// A Limiter lets requests start as soon as its limits and the server allow it. The zero value has no limits of its own. It is safe
-// for concurrent use.
+// A Limiter delays requests until its limits and the server allow them to start. The zero Limiter has no limits of its own. It is
+// safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
@@ -37,12 +37,12 @@ func New(l Limits) *Limiter { return &Limiter{limits: l} }
 // Limits returns the limits that the Limiter was created with.
 func (l *Limiter) Limits() Limits { return l.limits }
 
-// A Request describes a request to be sent.
+// A Request describes a request that waits to be sent to the server.
 type Request struct {
 	// Tokens is an estimate, which is reserved until Place.Leave reports the actual number. A request with more tokens than the
 	// limit per minute waits until no other request has used tokens within the last minute.
 	Tokens int
-	// Patience is how long the request is willing to wait for a pause of the server to end. Zero means unlimited.
+	// Patience is the maximum time for which the request waits for a server's pause to end. Zero means unlimited.
 	Patience time.Duration
 	// Waiting is called on the caller's goroutine, at intervals of Every, while the request is waiting. It may be nil.
 	Waiting func(Wait)
@@ -53,10 +53,10 @@ type Request struct {
 type Wait struct {
 	Reason  string        // why the request is waiting, such as "at most 60 requests a minute"
 	Ahead   int           // number of requests before it in its queue
-	Elapsed time.Duration // time since it started waiting
+	Elapsed time.Duration // the time since the request started waiting
 }
 
-// String describes the wait in words.
+// String returns a description of the wait in words.
 func (w Wait) String() string {
 	s := fmt.Sprintf("waiting for %v: %s", w.Elapsed.Round(time.Second), w.Reason)
 	if w.Ahead > 0 {
@@ -73,7 +73,7 @@ type TooLateError struct {
 	Patience time.Duration // the request's Patience; zero if Wait exceeds the context's deadline
 }
 
-// Error describes the length of the wait and the reason for it.
+// Error returns a message with the length of the wait and the reason for it.
 func (e *TooLateError) Error() string {
 	beyond := "its deadline"
 	if e.Patience > 0 {
@@ -85,25 +85,25 @@ func (e *TooLateError) Error() string {
 // Retryable returns true, because the same request can be sent later.
 func (e *TooLateError) Retryable() bool { return true }
 
-// A Rank determines when the requests of a run start relative to others.
+// A Rank determines the order in which the requests of a run start relative to other requests.
 type Rank struct {
 	// Interactive marks requests that a person is waiting for. They take precedence over others: see the package comment.
 	Interactive bool `json:"interactive,omitempty"`
 	// Tenant is the owner of the run. Tenants take turns: the tenant that was served least recently is next.
 	Tenant string `json:"tenant,omitempty"`
-	// Requests with a higher Priority start first. However, once three requests in a row have overtaken the one that has waited
-	// longest, that one is next, whatever its priority.
+	// Requests with a higher Priority start first. However, after three requests in a row have overtaken the request that has
+	// waited longest, this request is next, regardless of its priority.
 	Priority int `json:"priority,omitempty"`
 }
 
 type rankKey struct{}
 
-// Ranked returns a context whose requests have the given rank. Requests with other contexts have the zero Rank.
+// Ranked returns a copy of ctx in which requests have the given rank. Without Ranked, requests have the zero Rank.
 func Ranked(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
 }
 
-// RankOf returns the rank of the requests made with a context.
+// RankOf returns the rank of the requests made with the context ctx.
 func RankOf(ctx context.Context) Rank {
 	r, _ := ctx.Value(rankKey{}).(Rank)
 	return r
@@ -111,8 +111,8 @@ func RankOf(ctx context.Context) Rank {
 
 type watchKey struct{}
 
-// Watch returns a context in which watch is called for each request that had to wait, with the duration of the wait, even if the
-// request was then refused. The calls may be concurrent.
+// Watch returns a copy of ctx in which watch is called for each request that had to wait, with the duration of the wait. It is
+// called even if the request is then refused. The calls may be concurrent.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }
@@ -131,8 +131,9 @@ type waiter struct {
 
 type queue []*waiter
 
-// Enter waits until the request may be sent. The caller must call Leave on the returned place when the request has ended. If ctx
-// is done, Enter stops waiting. The error is the cause of ctx or a *TooLateError.
+// Enter waits until the request may be sent and returns its Place. The caller must call the Place's Leave method when the request
+// has ended. If ctx is done first, the error is the cause of ctx; if the request would have to wait too long, it is a
+// *TooLateError.
 func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, rank: RankOf(ctx), since: time.Now(), done: make(chan struct{})}
 	if w.rank.Interactive {
@@ -185,7 +186,7 @@ func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error
 	}
 }
 
-// state returns the current state of the waiter.
+// state returns the current state of the waiter's wait.
 func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,8 +217,8 @@ type Place struct {
 	left     bool
 }
 
-// Leave ends the request. Tokens is the number of tokens it has used. If that is unknown, pass a negative number to keep the
-// estimate. Only the first call has an effect.
+// Leave reports that the request has ended and has used the given number of tokens. If the number is negative, it is unknown, and
+// the estimate is kept. Only the first call has an effect.
 func (p *Place) Leave(tokens int) {
 	if p == nil {
 		return
@@ -249,16 +250,16 @@ func (p *Place) Heard(a Answer) {
 	p.limiter.advance()
 }
 
-// order decides whose turn it is in a queue.
+// order determines which waiter in a queue is next.
 type order struct {
-	row    int // number of requests in a row that have started before one that has waited longer
+	row    int // number of requests in a row that have overtaken a request that has waited longer
 	served map[string]uint64
 	clock  uint64
 }
 
-// next returns the waiter whose turn it is, or nil if the queue is empty. It selects first by highest priority, then by the tenant
-// served least recently, then by the longest wait. When inRow waiters in a row have overtaken the one that has waited longest,
-// that waiter is next.
+// next returns the waiter whose turn it is, or nil if the queue is empty. It selects the waiter with the highest priority; among
+// equals, the waiter whose tenant was served least recently; and among these, the waiter that has waited longest. After inRow
+// waiters in a row have overtaken the longest-waiting one, that waiter is next.
 func (o *order) next(q queue) *waiter {
 	if len(q) == 0 {
 		return nil

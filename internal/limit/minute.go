@@ -27,7 +27,7 @@ func (m *minute) add(tokens int, now time.Time) *spent {
 	return s
 }
 
-// at returns the entry for requests that start now.
+// at returns the entry for requests that start at the time now.
 func (m *minute) at(now time.Time) *spent {
 	m.forget(now)
 	if n := len(m.spent); n > 0 && now.Sub(m.spent[n-1].from) < grain {
@@ -64,7 +64,7 @@ func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	}
 }
 
-// room returns the time at which the count over the last minute will have fallen to most or less.
+// room returns the time at which the count for the last minute will have fallen to most or less.
 func (m *minute) room(now time.Time, most int, count func(*spent) int) time.Time {
 	m.forget(now)
 	sum := 0

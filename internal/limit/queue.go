@@ -9,7 +9,7 @@ import (
 // inRow is the maximum number of interactive requests that start in a row while other requests are waiting.
 const inRow = 3
 
-// next returns the waiter whose turn it is, or nil.
+// next returns the waiter that may start next, or nil if no request is waiting.
 func (l *Limiter) next() *waiter {
 	if len(l.queues[1]) > 0 && (len(l.queues[0]) == 0 || l.row < inRow) {
 		return l.order[1].next(l.queues[1])
@@ -93,8 +93,8 @@ func (l *Limiter) dismiss() {
 type view bool
 
 const (
-	planned view = false // counts the reservations of running requests
-	sure    view = true  // does not count reservations, because they may be returned
+	planned view = false // the reservations of running requests count as used
+	sure    view = true  // reservations do not count, because they may be returned
 )
 
 // mayStart returns the time at which a request with the given number of tokens may start, provided that no other request starts

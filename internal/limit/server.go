@@ -3,19 +3,19 @@ package limit
 import "time"
 
 const (
-	// maxPause is the maximum time for which a server can make all requests wait.
+	// maxPause is the longest pause of all requests that a server can cause.
 	maxPause = 24 * time.Hour
 	// slowAnswer is the time after which a request without a response counts as accepted, because refusals arrive faster than
 	// answers.
 	slowAnswer = 5 * time.Second
 )
 
-// An Answer contains what a server's response says about its limits. The zero Answer says nothing.
+// An Answer holds the information about limits in a server's response. The zero Answer contains no information.
 type Answer struct {
 	// Refused means that the request was refused because the rate was too high. All requests then wait for Pause.
 	Refused bool
 	Pause   time.Duration
-	// Requests and Tokens are what is left of the server's quotas until it renews them.
+	// Requests and Tokens are the remaining amounts of the server's quotas.
 	Requests, Tokens Quota
 }
 
@@ -25,7 +25,7 @@ type Quota struct {
 	Until time.Time
 }
 
-// server records what a server has said about its limits.
+// server records the limits that a server has reported.
 type server struct {
 	until            time.Time // no request is sent before this time
 	reason           string    // reason for until
@@ -39,7 +39,7 @@ type server struct {
 	unanswered struct{ requests, tokens int }
 }
 
-// A quota is a Quota that records whether a request had to wait for it.
+// A quota is a Quota that also records whether a request had to wait for it to be renewed.
 type quota struct {
 	Quota
 	blocked bool

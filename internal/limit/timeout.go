@@ -24,7 +24,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration, cause error) (conte
 
 type clockKey struct{}
 
-// A clock is a timeout that is paused while requests are waiting.
+// A clock is a timeout that does not run while requests are waiting.
 type clock struct {
 	outer   *clock
 	mu      sync.Mutex
@@ -35,7 +35,7 @@ type clock struct {
 	over    bool
 }
 
-// pause pauses the timeouts of the context until the returned function is called.
+// pause pauses the timeouts of ctx. The returned function ends the pause.
 func pause(ctx context.Context) (resume func()) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil; c = c.outer {
@@ -48,7 +48,7 @@ func pause(ctx context.Context) (resume func()) {
 	}
 }
 
-// wait changes the number of waiting requests.
+// wait adds more to the number of waiting requests.
 func (c *clock) wait(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,15 +14,15 @@ const (
 	readBuffer = 256 << 10 // size in bytes
 )
 
-// A Line is a line of a file, without the newline. Text is valid until the next line is read.
+// A Line is one line of a file, without the newline. Text is valid until the next line is read.
 type Line struct {
 	Number int // line number, from 1
 	Text   []byte
 	Fault  string // why Text is missing: the line is too long
 }
 
-// Read yields all lines that are not blank, and last the reader's error, if any. It reads at most limit bytes of a line into
-// memory.
+// Read returns an iterator over all lines that are not blank. If reading fails, it yields the error last. It keeps at most limit
+// bytes of a line in memory.
 func Read(r io.Reader, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		br := bufio.NewReaderSize(r, readBuffer)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Cut returns the first n characters of s, followed by "…" if s has more.
+// Cut returns s if it has at most n characters, and otherwise its first n characters followed by "…".
 func Cut(s string, n int) string {
 	for i := range s {
 		if n == 0 {

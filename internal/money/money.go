@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// USD formats a cost. Zero is formatted as "", and an estimate is marked with "~". A cost below a cent is written with two
+// USD returns a cost in USD as text. Zero becomes "", and an estimate is marked with "~". A cost below a cent is written with two
 // significant digits, because many calls cost so little.
 func USD(usd float64, estimated bool) string {
 	if math.Abs(usd) < least {
@@ -22,7 +22,7 @@ func USD(usd float64, estimated bool) string {
 // least is the smallest cost that is printed. Smaller amounts are rounding errors of sums.
 const least = 1e-12
 
-// digits returns the number of digits to print after the decimal point.
+// digits returns the number of digits after the decimal point with which a cost is printed.
 func digits(usd float64) int {
 	switch {
 	case usd >= 1:
@@ -33,7 +33,7 @@ func digits(usd float64) int {
 	return 1 - int(math.Floor(math.Log10(usd)))
 }
 
-// Signed formats the difference between two costs, with a sign.
+// Signed returns a difference between two costs as text, with a sign.
 func Signed(usd float64) string {
 	text := USD(usd, false)
 	switch {
@@ -45,7 +45,7 @@ func Signed(usd float64) string {
 	return text
 }
 
-// Cost formats a cost and the amount that may have been billed in addition. It returns "" if both are zero.
+// Cost returns, as text, a cost and the amount that may have been billed in addition, or "" if both are zero.
 func Cost(usd float64, estimated bool, possible float64) string {
 	known, more := USD(usd, estimated), USD(possible, false)
 	switch {
@@ -57,10 +57,10 @@ func Cost(usd float64, estimated bool, possible float64) string {
 	return known + ", possibly " + more + " more"
 }
 
-// Exact formats a configured amount, such as a limit or a price, without rounding.
+// Exact returns a configured amount, such as a limit or a price, as text without rounding.
 func Exact(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
 
-// Enough rounds an amount up to two significant digits.
+// Enough returns an amount rounded up to two significant digits.
 func Enough(usd float64) float64 {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return usd

@@ -9,14 +9,15 @@ import (
 
 type key struct{}
 
-// With returns a context in which [Tell] calls tell with the first line only. The context can be used concurrently.
+// With returns a copy of ctx in which the first call of [Tell] with a line calls tell; later calls do nothing. The context can be
+// used concurrently.
 func With(ctx context.Context, tell func(line string)) context.Context {
 	var once sync.Once
 	return context.WithValue(ctx, key{}, func(line string) { once.Do(func() { tell(line) }) })
 }
 
-// Tell passes a line to the function given to [With], unless the line is empty. If ctx has no such function, Tell does not call
-// line.
+// Tell calls line and passes the result, unless it is empty, to the function given to [With]. If ctx was not made by With, Tell
+// does nothing.
 func Tell(ctx context.Context, line func() string) {
 	if tell, ok := ctx.Value(key{}).(func(string)); ok {
 		if text := line(); text != "" {

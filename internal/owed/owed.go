@@ -12,29 +12,29 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// A Store is implemented by every journal in this module. Its methods are safe for concurrent use.
+// A Store stores this data. Every journal in this module implements it. Its methods are safe for concurrent use.
 type Store interface {
 	// Batches returns the batches of a run in the order in which they were recorded.
 	Batches(ctx context.Context, run string) ([]Batch, error)
-	// PutBatch records a batch of a run that this journal holds, replacing any batch with the same number.
+	// PutBatch records a batch of a run that this journal has opened. It replaces any batch with the same number.
 	PutBatch(ctx context.Context, run string, b Batch) error
 	// Receivers returns the receivers of a run, sorted by name.
 	Receivers(ctx context.Context, run string) ([]Receiver, error)
-	// PutReceiver adds a receiver of a run, replacing any receiver with the same name. If the run has ended or is waiting, a
-	// notice about that is immediately added for the receiver. The error is ErrFull, or the error for an unknown run.
+	// PutReceiver adds a receiver to a run. It replaces any receiver with the same name. If the run has already ended or is
+	// waiting, PutReceiver also adds a notice that says so. The error is ErrFull, or the error for an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
 	// DropReceiver removes a receiver of a run together with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
-	// Due returns up to most notices whose next attempt is due, beginning with the one that has been due longest. It omits notices
-	// for the receivers in but. A notice that is due more than LongestPause in the future counts as due, because the clock must
-	// have been set back.
+	// Due returns at most most notices whose next attempt is due, starting with the notice that has been due longest. It omits
+	// notices for the receivers in but. A notice that is due more than LongestPause in the future counts as due, because the
+	// clock must have been set back.
 	Due(ctx context.Context, at time.Time, but []string, most int) ([]Notice, error)
-	// PutNotice replaces a notice if it still has the given number of tries, and reports whether it did so. If several servers try
-	// to replace it, only one succeeds.
+	// PutNotice replaces a notice if the stored notice still has the given number of tries, and reports whether it has replaced
+	// it. If several servers try to replace it, only one succeeds.
 	PutNotice(ctx context.Context, n Notice, tries int) (bool, error)
 }
 
-// ErrFull means that a run already has MostReceivers receivers.
+// ErrFull is the error if a run already has MostReceivers receivers.
 var ErrFull = errors.New("the run has the maximum number of receivers: remove one")
 
 const (
@@ -44,22 +44,22 @@ const (
 	LongestPause = time.Hour
 )
 
-// A Batch is a batch at a provider that contains requests of a run.
+// A Batch describes a provider's batch that contains requests of a run.
 type Batch struct {
 	Number   int       `json:"n"` // number of the batch in the run, from 1
 	Name     string    `json:"name"`
 	Provider string    `json:"provider"`
 	URL      string    `json:"url"` // URL that the requests would otherwise be sent to
 	Noted    time.Time `json:"noted"`
-	ID       string    `json:"id,omitempty"` // ID at the provider; empty if not known
+	ID       string    `json:"id,omitempty"` // the provider's ID of the batch; empty if unknown
 	State    State     `json:"state"`
-	// Keys are the keys of the requests that the run still needs.
+	// Keys lists the keys of the requests whose answers the run still needs.
 	Keys []string `json:"keys,omitempty"`
-	// Lost are the keys of the requests that have no answer, and Why says how the batch ended.
+	// Lost lists the keys of the requests that have received no answer, and Why is a description of how the batch ended.
 	Lost []string `json:"lost,omitempty"`
 	Why  string   `json:"why,omitempty"`
-	// Dropped means that this program canceled the batch, Canceled that it was canceled by someone else, and Refused that the
-	// provider accepted the batch but processed none of its requests.
+	// Dropped means that this program has canceled the batch. Canceled means that someone else has canceled it. Refused means
+	// that the provider accepted the batch but processed none of its requests.
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
@@ -72,9 +72,9 @@ type State string
 
 // The states of a batch.
 const (
-	Making State = "making" // it may have been created at the provider
+	Making State = "making" // the provider may have created the batch
 	Made   State = "made"
-	Ended  State = "ended" // its answers have been read, or there are none
+	Ended  State = "ended" // its answers have been read, or it has none
 )
 
 // A Receiver receives the notices about one run.
@@ -93,7 +93,7 @@ type Notice struct {
 	At       time.Time
 	Next     time.Time // time of the next attempt; zero if the notice need not be sent any more
 	Tries    int
-	Body     []byte // set from the first attempt on
+	Body     []byte // the text to send; empty before the first attempt
 }
 
 // Stopped returns the event for a run that has ended or is waiting, in the given state.
@@ -101,7 +101,7 @@ func Stopped(state string, at time.Time) string {
 	return fmt.Sprintf("run.%s %d", state, at.UnixNano())
 }
 
-// Asked returns the event for a question. If the answer is rejected with a new problem, this is a new event.
+// Asked returns the event for a question. If the question is asked again with a new Problem, the event is a different one.
 func Asked(path, problem string, at time.Time) string {
 	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
 }

@@ -1,4 +1,4 @@
-// Package panics finds out where a panic occurred.
+// Package panics returns the place in the source at which a panic occurred.
 package panics
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Place returns the "file:line" of the panic that is being recovered, or "" if it is unknown. It must be called by the deferred
-// function that recovers, or by a function called from there.
+// Place returns the place of the panic that is being recovered, as "file:line", or "" if it is unknown. It must be called by the
+// deferred function that recovers, or by a function called from there.
 func Place() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

@@ -25,17 +25,18 @@ import (
 
 // Failure kinds of a run that needs something that the earlier run does not contain.
 const (
-	NeedsPerson kind.Kind = "needs-person" // the run asks a question that has no earlier answer
+	NeedsPerson kind.Kind = "needs-person" // the run asks a question that the earlier run did not answer
 	NeedsEffect kind.Kind = "needs-effect" // the run would have an effect that is not granted
 )
 
 // A Source reads the records of an earlier run.
 type Source interface {
-	// Step returns the nth recorded result for a request, counted from 0, or nil if there are not as many.
+	// Step returns the nth recorded result for a request, counted from 0, or nil if there are at most nth results.
 	Step(ctx context.Context, request string, nth int) (*step.Record, error)
-	// Leaf returns the node created by the leaf at path, or nil if same reports that the leaf's inputs are different.
+	// Leaf returns the node created by the leaf at path. It returns nil if there is none, or if same returns false because the
+	// leaf's inputs are different.
 	Leaf(ctx context.Context, path string, same func(dag.DAG) bool) (*dag.Node, error)
-	// Person returns the answer to the question with the given version, and reports whether there is one.
+	// Person returns the answer to the question with the given version, and whether the earlier run contains one.
 	Person(ctx context.Context, version string) (a ask.Answer, known bool, err error)
 }
 
@@ -52,7 +53,7 @@ type Run struct {
 	stopped error
 }
 
-// Counts counts the requests of a run to models and capabilities.
+// Counts holds the numbers of requests that a run has made to models and capabilities.
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
 	New      int `json:"new,omitempty"` // requests that are not in the earlier run
@@ -62,16 +63,16 @@ type Counts struct {
 
 type runKey struct{}
 
-// With returns a context with the earlier run r.
+// With returns a copy of ctx in which steps reuse the answers of the earlier run r.
 func With(ctx context.Context, r *Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
-// Of returns the earlier run of a context, or nil.
+// Of returns the earlier run in ctx, or nil if ctx has none.
 func Of(ctx context.Context) *Run {
 	r, _ := ctx.Value(runKey{}).(*Run)
 	return r
 }
 
-// Counts returns the counts so far. The error says why the run cannot continue. For a nil Run, both are zero.
+// Counts returns the current counts and, if the run cannot continue, an error with the reason. For a nil Run, both are zero.
 func (r *Run) Counts() (Counts, error) {
 	if r == nil {
 		return Counts{}, nil
@@ -81,7 +82,7 @@ func (r *Run) Counts() (Counts, error) {
 	return r.counts, r.stopped
 }
 
-// An Exchange holds the request of a step. A journal puts it into the context of the step's body.
+// An Exchange holds the request that a step sends. A journal puts it into the context of the step's body.
 type Exchange struct {
 	request string
 	found   *step.Record
@@ -89,7 +90,7 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// Noting returns the context for a body whose request is to be recorded in the exchange.
+// Noting returns a copy of ctx in which the request of a step's body is recorded in the exchange.
 func Noting(ctx context.Context, x *Exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
@@ -108,7 +109,7 @@ func Ask(ctx context.Context, effects []string, request ...any) error {
 	enc := json.NewEncoder(h)
 	for _, part := range request {
 		if err := enc.Encode(part); err != nil {
-			return nil // such a request could not be recorded either
+			return nil // the journal could not record such a request either
 		}
 	}
 	x.request = hex.EncodeToString(h.Sum(nil)[:16])
@@ -126,7 +127,7 @@ func Ask(ctx context.Context, effects []string, request ...any) error {
 	return r.Allow(effects)
 }
 
-// Taken reports whether the result of the current step is taken from an earlier run.
+// Taken reports whether the result of the step to which ctx belongs is taken from an earlier run.
 func Taken(ctx context.Context) bool {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x != nil && x.found != nil
@@ -138,7 +139,7 @@ func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
 	return r.Step(ctx, request, r.note(request))
 }
 
-// note counts a request, and returns how many times it was counted before.
+// note counts a request and returns the number of times it was counted before.
 func (r *Run) note(request string) (before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +164,7 @@ func (r *Run) Allow(effects []string) error {
 	return nil
 }
 
-// lacking is the error of a step for which the earlier run has no answer.
+// lacking is the error of a step that needs an answer which the earlier run does not have.
 type lacking struct {
 	kind kind.Kind
 	why  string
@@ -189,7 +190,7 @@ func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	return false
 }
 
-// Settle counts a step that has a result, whichever process computed it. Paid means that the step draws on an account.
+// Settle counts a step that has a result, no matter which process has computed it. If paid is true, the step draws on an account.
 func Settle(ctx context.Context, rec step.Record, paid bool) {
 	request := rec.Meta[terms.Request]
 	lacks := rec.Failure != nil && (rec.Failure.Kind == NeedsPerson || rec.Failure.Kind == NeedsEffect)

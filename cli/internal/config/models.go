@@ -70,8 +70,8 @@ func readPrice(m *form.Map, row *Model) {
 	}
 }
 
-// Row returns the row for a provider's model, or nil if the table has none. A row that names the provider takes precedence over
-// one that does not.
+// Row returns the row for a provider's model, or nil if the table has none. A row that names the provider takes precedence over a
+// row without a provider.
 func (c *Config) Row(provider, model string) (found *Model) {
 	for i := range c.Models {
 		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {

@@ -138,9 +138,9 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client returns a client for to.Model, which is the name of a model or of a capability that calls one. The client calls the
-// model at the named provider or, if provider is "", at the one that is configured for the model. If there is no such provider,
-// Client returns nil.
+// Client returns a client for to.Model, the name of a model or of a capability that calls a model. The client calls the model at
+// the named provider or, if provider is "", at the provider configured for the model. If there is no such provider, Client
+// returns nil.
 func (c *Config) Client(provider string, to Connection) llm.Model {
 	p := c.providers[provider]
 	if provider == "" {
