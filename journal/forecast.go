@@ -13,8 +13,9 @@ import (
 // Forecast predicts what the fork will do with each recorded step of the original run if it runs the pipeline p with the given
 // input. It returns three lists of steps: steps that the fork repeats (anew), steps that it repeats only if their input changes
 // (perhaps), and steps whose results it reuses (shared). An empty input means the input of the original run. Forecast compares only
-// the types of nodes, so perhaps may contain steps that will not be repeated. It contains the steps that read the items of a Map after
-// a changed node, because these items have new IDs even if they are equal. Decisions and values are omitted, because they cost nothing.
+// the types of nodes, so perhaps may contain steps that will not be repeated. It contains the steps that read the items of a Map
+// after a changed node, because these items have new IDs even if they are equal. Decisions and values are omitted because they cost
+// nothing.
 func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
 	if err != nil {

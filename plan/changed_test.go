@@ -336,9 +336,9 @@ func lists(nodes *[]*line) (all []*[]*line) {
 // TestEditedAnywhere edits random plans at random places while their runs wait. A run that continues repeats nothing and ends as
 // a new run of the edited plan does. It is refused only if what is edited has started, or has a later node that has.
 func TestEditedAnywhere(t *testing.T) {
-	plans := uint64(60)
+	plans := uint64(30)
 	if testing.Short() {
-		plans = 20
+		plans = 15
 	}
 	refused, continued := 0, 0
 	for seed := range plans {

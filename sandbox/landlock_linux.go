@@ -15,7 +15,7 @@ import (
 // first that can prevent it from truncating files.
 const minLandlock = 6
 
-// The rights that Landlock handles. Only fileRights can be granted for a file.
+// Rights that Landlock handles. Only fileRights can be granted for a file.
 const (
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
@@ -28,7 +28,7 @@ const (
 	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices are the special files that only return or accept bytes.
+// devices contains the special files that only return or accept bytes.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // restrict applies the Landlock rules to the calling thread. It requires no_new_privs.
@@ -44,7 +44,7 @@ func (r reach) restrict() error {
 	return nil
 }
 
-// ruleset returns a file descriptor for the rules.
+// ruleset returns a file descriptor for the Landlock rules of the policy.
 func (r reach) ruleset() (fd int, err error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -57,7 +57,7 @@ func (r reach) ruleset() (fd int, err error) {
 		Handled_access_fs: writeRights | deviceRights,
 		Scoped:            unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
 	}
-	size := unsafe.Offsetof(attr.Quiet_access_fs) // the size of the attributes in version 6
+	size := unsafe.Offsetof(attr.Quiet_access_fs) // size of the attributes in version 6
 	handle, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock_create_ruleset: %w", errno)
@@ -83,9 +83,9 @@ func (r reach) ruleset() (fd int, err error) {
 		allowFound(fd, devices, fileRights, 0))
 }
 
-// write grants all rights below a path except for the fixed paths and /proc, /sys and /dev. Landlock does not support exceptions,
-// so a directory that contains a fixed path is granted entry by entry. Commands cannot create or remove entries of such a
-// directory.
+// write grants all rights below a path, except for the fixed paths and for /proc, /sys and /dev. Landlock does not support
+// exceptions, so if a directory contains a fixed path, write grants rights for each of its entries. Commands can then not create or
+// remove entries of this directory.
 func (r reach) write(ruleset int, path string) error {
 	fixed := append(r.Fixed[:len(r.Fixed):len(r.Fixed)], "/proc", "/sys", "/dev")
 	if !slices.ContainsFunc(fixed, func(f string) bool { return below(f, path) }) {
@@ -110,7 +110,7 @@ func (r reach) write(ruleset int, path string) error {
 	return nil
 }
 
-// allowFound grants rights below the paths, and skips missing paths.
+// allowFound grants rights below the paths. It skips paths that do not exist.
 func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	for _, path := range paths {
 		if err := allow(ruleset, path, rights, how); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -120,7 +120,8 @@ func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	return nil
 }
 
-// allow grants rights below a path. It fails if a path has become a link since the policy was resolved.
+// allow grants rights below a path. It returns an error if part of the path has become a symbolic link since the policy was
+// resolved.
 func allow(ruleset int, path string, rights, how uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: how})
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // resolver, which may listen on the machine's loopback interface.
 const resolver = "nameserver 10.0.2.3\n"
 
-// connector returns the absolute path of the program that provides a network without the machine's loopback interface.
+// connector returns the absolute path of slirp4netns, which provides a network without the machine's loopback interface. It returns
+// an error if the program is not installed or the method does not support it.
 func connector(m Method) (string, error) {
 	const choose = "give the command the loopback too, or no network"
 	if m == Landlock {
@@ -30,10 +31,10 @@ func connector(m Method) (string, error) {
 	return path, nil
 }
 
-// A link connects the network namespace of a command. Its files are passed to bwrap.
+// A link connects the network namespace of a command to the network. Some of its files are passed to bwrap.
 type link struct {
-	info, infoEnd   *os.File // a pipe on which bwrap reports the ID of the process in the namespace
-	names, namesEnd *os.File // a pipe from which bwrap reads the resolver configuration
+	info, infoEnd   *os.File // pipe on which bwrap reports the ID of the process in the namespace
+	names, namesEnd *os.File // pipe from which bwrap reads the resolver configuration
 }
 
 func newLink() (l *link, err error) {
@@ -51,7 +52,7 @@ func newLink() (l *link, err error) {
 	return l, nil
 }
 
-// files returns the descriptors that become infoFile and namesFile of bwrap.
+// files returns the descriptors that bwrap receives as infoFile and namesFile.
 func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
 
 // close closes the ends of the pipes, except info, which connect closes.
@@ -110,7 +111,7 @@ func (l *link) connect(program string) error {
 	cmd := exec.Command(program, "--configure", "--mtu=65520", "--disable-host-loopback", "--ready-fd=3", "--exit-fd=4",
 		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", "tap0")
 	cmd.Stderr, cmd.ExtraFiles = errsEnd, []*os.File{readyEnd, exit, users, network}
-	if err := cmd.Start(); err != nil { // it is reaped with the command's descendants
+	if err := cmd.Start(); err != nil { // slirp4netns is reaped with the command's descendants
 		return err
 	}
 	_, _ = readyEnd.Close(), errsEnd.Close() // the ends of pipes

@@ -11,23 +11,23 @@ import (
 
 // A place is a path of a policy.
 type place struct {
-	Path string // the path in the policy, cleaned
-	Real string // the path without symbolic links
-	// through lists the links and directories along the path to Real.
+	Path string // path in the policy, cleaned
+	Real string // path without symbolic links
+	// through contains the links and directories on the way from Path to Real.
 	through []string
 }
 
-// reach is a policy whose paths are resolved.
+// reach contains the paths of a policy, resolved.
 type reach struct {
 	Writable []place
 	ReadOnly []place
 	Fixed    []string // paths within writable directories that are read-only
-	absent   []string // the paths of protected names that do not exist
+	absent   []string // paths of protected names that do not exist
 }
 
 const maxLinks = 40
 
-// resolve follows the symbolic links of a path one by one.
+// resolve returns the place of an absolute path. It follows the symbolic links in the path one by one.
 func resolve(path string) (place, error) {
 	if !filepath.IsAbs(path) {
 		return place{}, fmt.Errorf("sandbox: the path %q of the policy is not absolute", path)
@@ -62,13 +62,13 @@ func resolve(path string) (place, error) {
 	return p, nil
 }
 
-// below reports whether path lies in dir and is not dir.
+// below reports whether path is within dir and not equal to dir.
 func below(path, dir string) bool {
 	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// owner returns the writable place through which a path leads, if any. A command could have replaced that place's entries with
-// symbolic links.
+// owner returns the writable place through which p leads, and reports whether there is one. A command could have replaced entries
+// of this place with symbolic links.
 func (p place) owner(writable []place) (place, bool) {
 	for _, w := range writable {
 		if slices.ContainsFunc(p.through, func(t string) bool { return below(t, w.Real) }) {
@@ -78,16 +78,16 @@ func (p place) owner(writable []place) (place, bool) {
 	return place{}, false
 }
 
-// redirected returns the error for a grant that a command could redirect.
+// redirected returns the error for a path of the policy that leads through the writable place w, where a command could redirect it.
 func (p place) redirected(w place) error {
 	return fmt.Errorf("sandbox: the path %s leads out of the writable directory %s to %s through a symbolic link: use %s itself, or a path without symbolic links", p.Path, w.Path, p.Real, p.Real)
 }
 
-// kernel lists the directories that are never writable, because they are interfaces to the kernel.
+// kernel contains the directories that are never writable, because they are interfaces to the kernel.
 var kernel = []string{"/proc", "/sys"}
 
-// resolve resolves the paths of the policy. It is called for each command. No path may depend on entries that an earlier command
-// could have changed.
+// resolve resolves the paths of the policy. It is called for each command, and returns an error if a path depends on entries that
+// an earlier command could have changed.
 func (p Policy) resolve(program string) (reach, error) {
 	var all []place
 	for _, path := range p.Writable {
@@ -175,7 +175,7 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// appeared returns an error if a protected name that did not exist before exists now.
+// appeared returns an error if a protected name exists that did not exist before the command ran.
 func (r *reach) appeared() error {
 	for _, path := range r.absent {
 		if _, err := os.Lstat(path); err == nil {

@@ -24,15 +24,15 @@ const (
 	pause  = 5 * time.Millisecond
 )
 
-// processes are a command and its descendants.
+// processes represents a command and its descendants.
 type processes struct {
-	main   int // the leader of the process group
+	main   int // ID of the leader of the process group
 	method Method
 	limits Limits
 	ended  chan struct{} // closed when main has ended
 
 	mu     sync.Mutex
-	reaped bool // whether main has been reaped
+	reaped bool // main has been reaped
 	limit  string
 }
 
@@ -47,7 +47,7 @@ func adopt() error {
 	return nil
 }
 
-// dieWithParent returns the attributes of a command that dies with its parent.
+// dieWithParent returns process attributes with which a command is killed when its parent dies.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -58,7 +58,7 @@ func executable() (string, error) { return "/proc/self/exe", nil }
 
 func undumpable() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // cannot fail for the value 0
 
-// children returns the processes whose parent is pid.
+// children returns the IDs of the processes whose parent is pid.
 func children(pid int) (pids []int) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -78,8 +78,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// descendants returns the processes below pid, or only some of them if there are more than most. If most is zero or negative, the
-// number is unlimited.
+// descendants returns the IDs of the descendants of pid. If there are more than most, it may return only some of them. If most is
+// zero or negative, it returns all.
 func descendants(pid, most int) []int {
 	all := children(pid)
 	for i := 0; i < len(all) && (most <= 0 || len(all) <= most); i++ {
@@ -88,7 +88,7 @@ func descendants(pid, most int) []int {
 	return all
 }
 
-// memory returns the private memory of a process, in bytes.
+// memory returns the size of a process's private memory in bytes.
 func memory(pid int) (sum int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -107,7 +107,7 @@ func memory(pid int) (sum int64) {
 	return sum
 }
 
-// watch kills the command when it exceeds a limit.
+// watch kills the command if it exceeds a limit. It returns when the command has ended.
 func (p *processes) watch() {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -142,7 +142,7 @@ func (p *processes) reapOrphans() {
 	}
 }
 
-// terminate sends SIGTERM to the processes. Errors of ended processes are ignored.
+// terminate sends SIGTERM to the processes. It ignores errors, because they mean that a process has ended.
 func (p *processes) terminate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +157,7 @@ func (p *processes) terminate() {
 	}
 }
 
-// kill kills the command, because of a limit or because its result is no longer needed.
+// kill kills the command. The limit is the limit that the command has exceeded, or "" if its result is no longer needed.
 func (p *processes) kill(limit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *processes) exceeded() string {
 	return p.limit
 }
 
-// wait waits until the command ends and kills the processes that remain.
+// wait waits until the command has ended, and then kills all processes that remain.
 func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	for {
 		err = unix.Waitid(unix.P_PID, p.main, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -20,14 +20,15 @@ import (
 	"github.com/stonelayer/stone/internal/notice"
 )
 
-// An order describes the command to the supervisor.
+// An order tells the supervisor which command to run, and how.
 type order struct {
 	Method  Method
 	Reach   reach
 	Network bool
 	Limits  Limits
-	Wrapper string // the absolute path of bwrap, if Method is Bubblewrap
-	// Connector is the absolute path of slirp4netns, if the command has a network without the machine's loopback interface.
+	Wrapper string // absolute path of bwrap, if Method is Bubblewrap
+	// Connector is the absolute path of slirp4netns if the command has a network without the machine's loopback interface, and
+	// otherwise empty.
 	Connector string
 	Path      string
 	Args      []string
@@ -35,10 +36,10 @@ type order struct {
 	Env       []string
 }
 
-// A report is the outcome of a command. The first report contains only the started process.
+// A report tells this process how a command ended. The first report contains only the ID of the started process.
 type report struct {
 	Main   int
-	Error  string // why the command did not start or could not be ended
+	Error  string // reason why the command did not start or could not be ended
 	Code   int
 	Signal string
 	Limit  string
@@ -73,7 +74,7 @@ func (c *Cmd) run() error {
 	return errors.Join(err, o.Reach.appeared())
 }
 
-// order returns the complete order, except for its temporary directory.
+// order returns the order for the command, without the temporary directory.
 func (c *Cmd) order() (o order, err error) {
 	o = order{Method: c.policy.Method, Network: c.policy.Network, Limits: c.policy.Limits.complete(), Args: c.Args, Dir: c.Dir}
 	if o.Method == "" {
@@ -107,7 +108,7 @@ func (c *Cmd) order() (o order, err error) {
 	return o, err
 }
 
-// lookPath returns the absolute path of a program, which is looked up in the PATH of this process.
+// lookPath looks up a program in the PATH of this process, and returns its absolute path.
 func lookPath(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -116,7 +117,7 @@ func lookPath(program string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// scratch creates the temporary directory, unless the caller has supplied one.
+// scratch creates the temporary directory and returns its path, or "" if the caller has supplied one.
 func (c *Cmd) scratch(o *order) (dir string, err error) {
 	if !slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }) {
 		if dir, err = os.MkdirTemp("", "stone-sandbox-"); err != nil {
@@ -162,7 +163,7 @@ func (c *Cmd) supervise(o order) error {
 	cmd.Env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=1"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.ExtraFiles = []*os.File{orders, reports}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // separate it from the terminal and the terminal's signals
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // separates the supervisor from the terminal and the terminal's signals
 	cmd.WaitDelay = drain
 	err = cmd.Start()
 	closed := errors.Join(orders.Close(), reports.Close())

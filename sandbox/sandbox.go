@@ -24,14 +24,14 @@ const (
 // A Policy grants resources to a command. The zero value grants the system's programs and libraries, the command's executable and
 // a temporary directory, but no other files and no network.
 type Policy struct {
-	// Writable lists directories and files that the command may read and change. They must exist. An entry within another entry
-	// adds nothing.
+	// Writable contains the paths of directories and files that the command may read and change. They must exist. A path within
+	// another of these paths has no effect of its own.
 	//
-	// Directly within each of these directories, the names in Protected are read-only. To make one of them writable, list its
-	// path here.
+	// Directly within each of these directories, the names in Protected are read-only. To make one of them writable, add its path
+	// to Writable.
 	Writable []string
-	// ReadOnly lists directories and files that the command may read and execute. Missing entries are ignored. An entry within a
-	// writable directory becomes read-only.
+	// ReadOnly contains the paths of directories and files that the command may read and execute. Paths that do not exist are
+	// ignored. A path within a writable directory becomes read-only.
 	ReadOnly []string
 	// Network grants access to the servers that the host can reach, except servers on the host's loopback interface. It requires
 	// Bubblewrap and the program slirp4netns, and supports only IPv4. Without Network, a command has no network. In both cases, a
@@ -40,25 +40,25 @@ type Policy struct {
 	// Loopback, together with Network, grants unrestricted access to the host's network, including every server on its loopback
 	// interface, where servers often require no authentication.
 	Loopback bool
-	// Limits restrict the command's resources.
+	// Limits are the limits on the command's resources.
 	Limits Limits
-	// Method selects how the policy is enforced. Empty means the strongest method
-	// that works here, and an error if none works. Unconfined must be set explicitly.
+	// Method is the mechanism that enforces the policy. Empty means the strongest method that works on this machine; if none works,
+	// the command is refused. Unconfined must be set explicitly.
 	Method Method
 }
 
-// Protected returns the names that are read-only in a writable directory, because programs outside the sandbox run commands from
-// these directories.
+// Protected returns the names of directories that are read-only within a writable directory. They are protected because programs
+// outside the sandbox run commands from them.
 func Protected() []string { return []string{".git", ".stone"} }
 
-// Limits apply to a command and its descendants. Zero means the default; a negative value means unlimited. The context limits a
-// command's duration.
+// Limits are limits on the resources of a command and its descendants. Zero means the default, and a negative value means
+// unlimited. To limit a command's duration, use its context.
 type Limits struct {
-	Memory    int64         // the memory of all processes together, in bytes; 4 GiB by default
-	Processes int           // the number of concurrent processes; 512 by default
-	FileSize  int64         // the size of each written file, in bytes; 4 GiB by default
-	OpenFiles int           // the number of open files of each process; 4096 by default
-	CPU       time.Duration // the processor time of each process; unlimited by default
+	Memory    int64         // total memory of all processes, in bytes; 4 GiB by default
+	Processes int           // number of concurrent processes; 512 by default
+	FileSize  int64         // size of each written file, in bytes; 4 GiB by default
+	OpenFiles int           // number of open files of each process; 4096 by default
+	CPU       time.Duration // processor time of each process; unlimited by default
 }
 
 func (l Limits) complete() Limits {
@@ -69,19 +69,19 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// ErrNone reports that no method works on this machine.
+// ErrNone means that no method of confining commands works on this machine.
 var ErrNone = errors.New("no sandbox for commands works here")
 
-// found is the result of Find.
+// found contains the result of Find.
 var found struct {
 	once   sync.Once
 	method Method
-	weaker string // why a stronger method does not work, or ""
+	weaker string // reason why a stronger method does not work; "" if there is none
 	err    error
 }
 
-// Find returns the strongest method that works on this machine, or ErrNone with the
-// reasons. The result is computed once.
+// Find returns the strongest method that works on this machine. If none works, the error wraps ErrNone and contains the reasons.
+// Find tries the methods only once and remembers the result.
 func Find() (Method, error) {
 	found.once.Do(func() {
 		var reasons []string
@@ -98,7 +98,8 @@ func Find() (Method, error) {
 	return found.method, found.err
 }
 
-// weaker returns the reason why commands are confined by a weaker method than the strongest one, or "".
+// weaker returns the reason why commands are not confined by the strongest method. It returns "" if they are, or if no method
+// works.
 func weaker() string {
 	m, err := Find()
 	if err != nil || found.weaker == "" {
@@ -107,7 +108,7 @@ func weaker() string {
 	return fmt.Sprintf("commands are confined by %s only (%s)", m, found.weaker)
 }
 
-// Check runs a command under the method. An error says why the method does not work on this machine.
+// Check runs a command under the method. If the method does not work on this machine, it returns an error with the reason.
 func (m Method) Check() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The descriptors of the first stage of a command.
+// File descriptors of the first stage of a command.
 const (
 	orderFile = 3
 	stateFile = 4
@@ -24,8 +24,8 @@ const (
 // confining is the message that the first stage sends before it becomes the command.
 const confining = "."
 
-// start starts the command. Call started after the command has ended; it returns the reason why the command did not start, or
-// nil.
+// start starts the command and returns its process ID. After the command has ended, call started: it returns an error if the
+// command could not be started, and otherwise nil.
 func (o order) start() (pid int, started func() error, err error) {
 	self, err := executable()
 	if err != nil {
@@ -76,7 +76,7 @@ func (o order) start() (pid int, started func() error, err error) {
 			// A process that ends before reading everything reports the reason itself.
 			_ = json.NewEncoder(toStage).Encode(o)
 		}
-		_ = toStage.Close() // without an order, the stage ends
+		_ = toStage.Close() // without a complete order, the stage ends
 	}()
 	return pid, func() error {
 		defer fromStage.Close()

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// The values of the first argument that make this program a supervisor or a first stage.
+// Values of the first argument that make this program a supervisor or a first stage.
 const (
 	supervisorRole = "stone-sandbox-supervisor"
 	confinedRole   = "stone-sandbox-confined"
 )
 
-// The descriptors of a supervisor.
+// File descriptors of a supervisor.
 const (
 	ordersFile  = 3
 	reportsFile = 4
@@ -27,8 +27,8 @@ const (
 // terminate is the byte, sent after the order, that requests the end of the command.
 const terminate = 't'
 
-// A supervisor or the first stage of a command is handled here and never reaches main, where the call could be forgotten and
-// commands would not be confined.
+// If this process is a supervisor or the first stage of a command, init does not return, so main never runs. If main had to call
+// the supervisor, a program could forget the call, and commands would not be confined.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != "stone-sandbox" && os.Args[1] != confinedRole {
 		return

@@ -169,7 +169,8 @@ func TestBatchesWithoutPart(t *testing.T) {
 			t.Errorf("%s %s: %d %s %v", c[0], c[1], resp.StatusCode, text, err)
 		}
 	}
-	if r := d.do("GET", "/v1/runs/r", ""); r.State != journal.Waiting || d.Batches[0].Canceled {
+	// The first server may have been stopped while it looked at the batch.
+	if r := d.do("GET", "/v1/runs/r", ""); r.State != journal.Waiting && r.State != journal.Drained || d.Batches[0].Canceled {
 		t.Errorf("the run is %s, canceled %t", r.State, d.Batches[0].Canceled)
 	}
 }

@@ -35,10 +35,10 @@ const (
 type Pattern struct {
 	compiled *regexp.Regexp
 	size     int
-	ecma     *regexp2.Regexp // used instead of compiled if set
+	ecma     *regexp2.Regexp // used instead of compiled if not nil
 }
 
-// Compile compiles a pattern. A pattern with more than 10,000 instructions is an error.
+// Compile compiles a pattern. It returns an error if the pattern is invalid or compiles to more than 10,000 instructions.
 func Compile(text string) (*Pattern, error) {
 	compiled, err := regexp.Compile(text)
 	if err != nil {
@@ -104,8 +104,8 @@ func (p *Pattern) MatchString(text string) bool {
 	return ok && err == nil
 }
 
-// Match reports whether text contains a match of the pattern. It returns an error if ctx is done, or if the match would take, or
-// has taken, too much work.
+// Match reports whether text contains a match of the pattern. It returns an error if ctx is done, if the match would take too much
+// work, or if backtracking has taken too long.
 func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func (p *Pattern) backtrack(text string) (bool, error) {
 	return ok, nil
 }
 
-// A reader reads text, and ends early if the context is done.
+// A reader reads text. It ends early if the context is done.
 type reader struct {
 	ctx  context.Context
 	text *strings.Reader

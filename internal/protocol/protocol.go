@@ -34,13 +34,13 @@ const (
 	Act    = "act"
 )
 
-// A Protocol is registered by a program, either as a part of the command or in serve.Config.
+// A Protocol adds a protocol to a server. A program registers it either as a part of the command or in serve.Config.
 type Protocol struct {
 	Routes []Route
 	// Pipelines returns pipelines that the protocol adds to the server's, by name. They run with the Grant and the Limits of
 	// capability requests. This field and the fields below may be nil.
 	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
-	// Token moves the token in a client's request to the Authorization header.
+	// Token moves the token in a request of the protocol's clients to the Authorization header.
 	Token func(r *http.Request) *http.Request
 	// Fail answers a request from one of the protocol's clients with an error. It returns false for all other requests.
 	Fail func(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool
@@ -56,19 +56,19 @@ func (Protocol) Protocol() {}
 type Route struct {
 	Pattern string
 	Role    string // role that the caller must have; empty if every admitted caller may send the request
-	// Waits reports whether a request takes a place for each read. All other requests that read hold one place until they end. Nil
-	// means that no request takes a place for each read.
+	// Waits reports whether a request takes a place for each read. Any other request that reads holds one place until it ends. If
+	// Waits is nil, no request takes a place for each read.
 	Waits func(r *http.Request) bool
 	Serve func(w http.ResponseWriter, r *http.Request, c Caller) error
 }
 
-// A Caller gives access to a server as one caller sees it: the runs of the caller's tenant (all runs if the caller has no tenant),
-// with the names that the caller uses. Errors to be sent to the client are of type *api.Problem. For a run that the caller cannot
-// see, the error is journal.ErrNoRun.
+// A Caller gives access to a server on behalf of one caller. It sees the runs of the caller's tenant, or all runs if the caller has
+// no tenant, under the names that the caller uses. If an error is to be sent to the client, its type is *api.Problem. If the caller
+// cannot see a run, the error is journal.ErrNoRun.
 type Caller interface {
 	Tenant() string
 	By() string              // name under which the caller's answers are recorded
-	Needs(role string) error // returns nil if the caller has the role
+	Needs(role string) error // returns nil if the caller has the role, otherwise an error
 
 	// Settings returns the server's settings.
 	Settings() Settings
@@ -84,25 +84,25 @@ type Caller interface {
 
 	// Describe describes a run for the caller.
 	Describe(info journal.RunInfo) api.Run
-	// Start starts a run, or returns the run that the same request has started. If a different request started it, the error is a
-	// conflict.
+	// Start starts a run, or returns the run that the same request has already started. If a different request has started a run
+	// with this ID, the error is a conflict.
 	Start(ctx context.Context, id string, run Run) (journal.RunInfo, error)
 	Resume(ctx context.Context, id string, how api.Resume) error
 	Cancel(ctx context.Context, id string) error
 	Answer(ctx context.Context, id, by string, a api.Answer) error
 	Remove(ctx context.Context, id string) error
-	// Kept returns the Keep with which a run was started.
+	// Kept returns the field Keep of the Run with which a run was started.
 	Kept(ctx context.Context, id string) ([]byte, error)
 	// Watchers returns the watchers that a run has in this process.
 	Watchers(id string) []event.Watcher
-	// Ask answers a capability request, given as an envelope, with the same limits and budgets as for other requests.
+	// Ask answers a capability request, given as an envelope. The limits and budgets of other requests apply to it, too.
 	Ask(r *http.Request, app *call.Applicator, envelope []byte) (call.Response, error)
 	// Withdraw answers a question of a run that will not continue, so that no other answer can resume the run.
 	Withdraw(ctx context.Context, id, path string) error
 
-	// Going reports whether a run will continue without a person.
+	// Going reports whether a run will continue without any action by a person.
 	Going(info journal.RunInfo) bool
-	// Settled waits until a run has stopped, but only for a short time, and returns the run.
+	// Settled waits for a short time until a run has stopped, and returns the run in its current state.
 	Settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error)
 	// Await waits until a run has stopped, and returns the run with its result. If ctx is done earlier, it returns the run in its
 	// current state.
@@ -118,7 +118,8 @@ type Caller interface {
 	Drain() <-chan struct{}
 	// Closing returns the error for requests that start something if the server is shutting down, and otherwise nil.
 	Closing() error
-	// Hold counts a waiting request as one of the caller's streams until leave is called.
+	// Hold counts a waiting request as one of the caller's streams until leave is called. It returns an error if the caller has too
+	// many streams.
 	Hold() (leave func(), err error)
 	// Place takes a place for reading, unless the request already has one.
 	Place(ctx context.Context) (leave func(), err error)
@@ -135,14 +136,14 @@ type Settings struct {
 	Embedder    llm.Embedder // nil if there is none
 }
 
-// ErrLeft is returned by Caller.Watch if its wait function has returned false.
+// ErrLeft is the error that Caller.Watch returns if its function wait has returned false.
 var ErrLeft = errors.New("nobody waits")
 
 // A Run is a run that a protocol starts.
 type Run struct {
 	api.Start
 	Given talk.Given                                         // additional data, which clients cannot supply
-	Chat  bool                                               // whether clients watch the output of the run
+	Chat  bool                                               // clients watch the output of the run
 	Keep  []byte                                             // JSON with which the protocol can describe the run later
 	Watch func(cancel context.CancelCauseFunc) event.Watcher // returns a watcher for the run if this call starts it; may be nil
 }

@@ -20,7 +20,7 @@ const MinLength = 8
 // Mark is the text that replaces a secret.
 const Mark = "[redacted]"
 
-// A Set contains secrets. A zero Set and a nil *Set are empty. It is safe for concurrent use.
+// A Set is a set of secrets. A zero Set and a nil *Set are empty. A Set is safe for concurrent use.
 type Set struct {
 	mu     sync.Mutex
 	values []string
@@ -40,7 +40,7 @@ func New(values ...string) (*Set, error) {
 
 type setKey struct{}
 
-// With returns a context for a run whose set is s.
+// With returns a context for a run whose set of secrets is s.
 func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
 
 // From returns the set of the run to which ctx belongs, or nil if it has none.
@@ -79,8 +79,8 @@ func (s *Set) add(values ...string) {
 // Empty reports whether the set contains no secrets.
 func (s *Set) Empty() bool { return s == nil || s.index.Load() == nil }
 
-// Clean replaces all secrets in text. It finds secrets in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal
-// digits and in base64.
+// Clean returns text with all secrets replaced by Mark. It finds secrets in plain text, in JSON, in JSON within JSON, in URLs, in
+// hexadecimal digits and in base64.
 func (s *Set) Clean(text string) string {
 	if s.Empty() {
 		return text

@@ -20,7 +20,7 @@ type Form struct {
 	name    string
 	schema  *schema.Schema // nil if the answer is text
 	format  *llm.Format
-	wrapped bool // the answer is the property "value" of an object
+	wrapped bool // requested as the property "value" of an object
 }
 
 // Of returns the form for answers that match a schema. The name identifies the schema for the provider and the model, and in error
@@ -62,9 +62,9 @@ func Name(name string) string {
 type Misfit struct {
 	// Tell is the message to send to the model, which can then answer again.
 	Tell string
-	// Cut is set if the answer was cut off by the token limit.
+	// Cut means that the token limit cut off the answer.
 	Cut bool
-	// Err describes the problem. It may quote the answer.
+	// Err is the problem. Its message may quote the answer.
 	Err error
 	// Where is a short description that contains no text from the answer, such as ", first at items[3]". It may be empty.
 	Where string
@@ -111,7 +111,7 @@ func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) 
 	return string(data), nil
 }
 
-// value extracts the value from an answer and checks it.
+// value returns the value in an answer, or an error if the value does not match the schema.
 func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
 	if f.wrapped {
 		var fields map[string]json.RawMessage
@@ -136,7 +136,7 @@ func (f *Form) check(ctx context.Context, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// closer reports whether a is the error of a value with fewer problems than b, or with a deeper problem.
+// closer reports whether the value with the error a has fewer problems than the value with the error b, or has a deeper problem.
 func closer(a, b error) bool {
 	one, ok := errors.AsType[*schema.ValidationError](a)
 	other, both := errors.AsType[*schema.ValidationError](b)
@@ -174,7 +174,7 @@ var (
 	missing = regexp.MustCompile(`^property ".*" is required, but missing$`)
 )
 
-// unquoted describes a problem without quoting the answer.
+// unquoted returns a description of a problem that does not quote the answer.
 func unquoted(p schema.Problem) string {
 	if p.Path != "" {
 		return ", first at " + p.Path
@@ -188,7 +188,7 @@ func unquoted(p schema.Problem) string {
 	return ""
 }
 
-// grows reports whether JSON may be the beginning of a longer value, as 12 is the beginning of 120.
+// grows reports whether the JSON may be the beginning of a longer value. For example, 12 may be the beginning of 120.
 func grows(data []byte) bool {
 	data = bytes.TrimSpace(data)
 	return len(data) > 0 && data[len(data)-1] >= '0' && data[len(data)-1] <= '9'

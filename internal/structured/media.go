@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Media extracts the media from JSON that a model will read. It replaces each of them with a line such as "[media 1: a.png,
+// Media extracts the media from JSON that a model will read. It replaces each media item with a line such as "[media 1: a.png,
 // image/png, 34 KB]", and returns the resulting JSON and the media, in the order of their numbers.
 //
 // The schema determines what is media: an object of type llm.Media, or a string with contentEncoding base64 and a
@@ -75,7 +75,7 @@ func MediaLine(n int, m *llm.Media) string { return fmt.Sprintf("[media %d: %s]"
 // shown is the list of media extracted from a value.
 type shown []*llm.Media
 
-// walk replaces the media within a value, and appends them to the list.
+// walk returns a value with the media in it replaced, and appends the media to the list.
 func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
 	if s == nil {
 		return v, nil

@@ -4,9 +4,9 @@ import "strings"
 
 const fence = "```"
 
-// Unfence returns the content of the code block in an answer that has exactly one, and otherwise the answer itself, without
-// surrounding white space. Many models put JSON in a code block, whatever they are told. An answer that begins with a brace or
-// bracket is returned as it is, because code blocks in it are parts of strings.
+// Unfence returns the content of the code block in an answer with exactly one code block, and otherwise the answer itself. It
+// removes surrounding white space. Many models put JSON in a code block even if they are told not to. An answer that begins with a
+// brace or bracket is returned as is, because code blocks in it are parts of strings.
 func Unfence(answer string) string {
 	answer = strings.TrimSpace(answer)
 	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Record reads the result of a step. It returns nil if the step has no result, for example after a restart.
+// Record returns the result of a step, or nil if the step has no result, for example after a restart.
 func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*step.Record, error) {
 	rec, err := j.Record(ctx, run, path, kind)
 	if errors.Is(err, journal.ErrNoStep) {
@@ -32,7 +32,7 @@ type Opening struct {
 	Params   *llm.Params   `json:"params"` // nil if no parameter is set
 }
 
-// OpeningOf reads the opening of the agent at a path. It returns nil if no agent has started there.
+// OpeningOf returns the opening of the agent at a path, or nil if no agent has started there.
 func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Opening, error) {
 	rec, err := Record(ctx, j, run, address.Child(path, "opening", 1), "value")
 	if rec == nil {
@@ -45,8 +45,8 @@ func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Openi
 	return o, nil
 }
 
-// ReplyOf reads the model's reply in an agent's turn, which may have been repeated because a request was too long. It returns nil
-// if the turn has no reply.
+// ReplyOf returns the model's reply in an agent's turn, or nil if the turn has none. A turn may have been repeated because a
+// request was too long.
 func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
 	for _, at := range []string{path, path + "@2"} {
 		rec, err := Record(ctx, j, run, at, "step")
@@ -71,7 +71,7 @@ type Outcome struct {
 	Failed bool            `json:"failed"`
 }
 
-// OutcomeOf reads the result of a tool call. It returns nil if the call has no result.
+// OutcomeOf returns the result of a tool call, or nil if the call has none.
 func OutcomeOf(ctx context.Context, j journal.Journal, run, path string) (*Outcome, error) {
 	rec, err := Record(ctx, j, run, path, "step")
 	o := new(Outcome)

@@ -73,7 +73,7 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 	return nil
 }
 
-// telling lists names of arguments that usually distinguish the calls of a tool.
+// telling contains the names of arguments that usually distinguish the calls of a tool.
 var telling = []string{"path", "file", "command", "query", "url", "name", "title", "question"}
 
 // Argument returns the value of the argument that distinguishes a tool call: an argument with a name in telling, or otherwise the
@@ -108,7 +108,7 @@ func Argument(c llm.ToolCall) string {
 	return short(found)
 }
 
-// did returns the names of the tools that a turn called, without duplicates. A turn without calls was the answer.
+// did returns the names of the tools that a turn has called, without duplicates. If the turn has called none, it was the answer.
 func did(reply *llm.Reply) string {
 	var names []string
 	count := map[string]int{}
@@ -128,7 +128,7 @@ func did(reply *llm.Reply) string {
 	return "calls " + strings.Join(names, ", ")
 }
 
-// reply reads the reply in a turn. It returns nil if there is none at the path.
+// reply returns the reply in a turn, or nil if there is none at the path.
 func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	if r.turnAt == path {
 		return r.lastReply, nil
@@ -227,7 +227,7 @@ func AttemptSteps(c *call.Record) []string {
 	return names
 }
 
-// Call reads the record of an ended call. It returns nil if there is none at the path.
+// Call returns the record of an ended call, or nil if there is none at the path.
 func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	if r.callAt == path {
 		return r.lastCall, nil

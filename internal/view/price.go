@@ -12,7 +12,7 @@ import (
 
 // A Price describes the maximum cost of a run.
 type Price struct {
-	Line    string   // the whole cost; empty if nothing is known that could be compared with a budget
+	Line    string   // total cost; empty if nothing is known that could be compared with a budget
 	Parts   []string // parts with the highest cost, followed by the parts without a limit
 	Warning string   // warning that a budget is lower, or ""
 }
@@ -28,7 +28,7 @@ func most(b budget.Bound) float64 {
 	return math.Inf(1)
 }
 
-// PriceOf describes a bound, and compares it with a budget unless limit is nil.
+// PriceOf returns a description of a bound. Unless limit is nil, it also compares the bound with the budget.
 func PriceOf(b budget.Bound, limit *float64) (p Price) {
 	if b.String() == "0" && (b.Free() || limit == nil) {
 		return p

@@ -16,27 +16,26 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// Options of a DB. The zero value suits most programs.
+// Options configure a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait equally long before it takes
-	// over a dead process's run. Zero means 5 seconds.
+	// Lease is the time for which a run belongs to this DB after the last renewal of its lease. Another process must wait for the
+	// same time before it takes over a run whose process has died. Zero means 5 seconds.
 	Lease time.Duration
-	// Retry is how long a failed read or write is retried before its error is reported, for example while the server restarts.
-	// Zero means 5 seconds.
+	// Retry is the time for which a failed read or write is retried before its error is returned, for example while the server
+	// restarts. Zero means 5 seconds.
 	Retry time.Duration
-	// RetryResults is the same for results of steps, which may have cost money. Zero means 2 minutes. The time is at least Retry.
-	// A result that has not been written by then is still written as soon as possible while the DB is open. If writes fail for
-	// longer than Retry, this is logged once, with slog.Default.
+	// RetryResults is like Retry, but for the results of steps, which may have cost money. Zero means 2 minutes. If it is less than
+	// Retry, Retry applies. A result that has not been written by then is still written as soon as possible while the DB is open.
+	// If writes fail for longer than Retry, this is logged once, with slog.Default.
 	RetryResults time.Duration
 	// Listen is the address of the server itself. It is needed for notifications if the address passed to Open belongs to a pooler
 	// such as PgBouncer, because notifications require a session. Without notifications, followers of runs poll.
 	Listen string
 }
 
-// DB is a [journal.Journal] that stores runs in a PostgreSQL database. It can be used by several runs and goroutines at the same
-// time. Its methods are described in that interface. Close writes the queued results, gives up all leases and closes the
-// connections; its error states how many results are lost, if any. Close the DB only after its runs have returned, because running
-// steps fail with journal.ErrClosed.
+// DB is a [journal.Journal] that stores runs in a PostgreSQL database. Its methods are described there, and are safe for concurrent
+// use by any number of runs. Close writes the queued results, gives up all leases and closes the connections; its error states how
+// many results are lost, if any. Close the DB only after its runs have returned, because running steps fail with journal.ErrClosed.
 type DB struct {
 	*shared
 	database *database
@@ -62,7 +61,7 @@ type database struct {
 	config    *pgconn.Config
 	listening *pgconn.Config
 	retry     time.Duration
-	patience  time.Duration // how long to wait for a response from the server
+	patience  time.Duration // time to wait for a response from the server
 	idle      time.Duration // time after which the server ends a transaction if this process sends nothing
 
 	reader

@@ -12,26 +12,25 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// Options of a DB. The zero value suits most programs.
+// Options configure a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait
-	// equally long. Zero means 5 seconds.
+	// Lease is the time for which a run belongs to this DB after the last renewal of its lease. A process that resumes a run after
+	// a crash must wait for the same time. Zero means 5 seconds.
 	Lease time.Duration
-	// Retry is how long a failed write is retried before its error is reported, for example on a full disk or a locked file. Zero
-	// means 5 seconds.
+	// Retry is the time for which a failed write is retried before its error is returned, for example if the disk is full or the
+	// file is locked. Zero means 5 seconds.
 	Retry time.Duration
-	// RetryResults is the same for results of steps, which may have cost money. Zero means 2 minutes. The time is at least Retry.
-	// A result that has not been written by then is still written as soon as possible while the DB is open. If writes fail for
-	// longer than Retry, this is logged once, with slog.Default.
+	// RetryResults is like Retry, but for the results of steps, which may have cost money. Zero means 2 minutes. If it is less than
+	// Retry, Retry applies. A result that has not been written by then is still written as soon as possible while the DB is open.
+	// If writes fail for longer than Retry, this is logged once, with slog.Default.
 	RetryResults time.Duration
-	// ReadOnly opens an existing file only for reading, so every write fails.
+	// ReadOnly means that an existing file is opened only for reading. Every write then fails.
 	ReadOnly bool
 }
 
-// DB is a [journal.Journal] that stores runs in an SQLite file. It can be used by several runs and goroutines at the same time.
-// Its methods are described in that interface. Close writes the queued results, gives up all leases and closes the file; its error
-// states how many results are lost, if any. Close the DB only after its runs have returned, because running steps fail with
-// journal.ErrClosed.
+// DB is a [journal.Journal] that stores runs in an SQLite file. Its methods are described there, and are safe for concurrent use by
+// any number of runs. Close writes the queued results, gives up all leases and closes the file; its error states how many results
+// are lost, if any. Close the DB only after its runs have returned, because running steps fail with journal.ErrClosed.
 type DB struct {
 	*shared
 	file *file
@@ -48,12 +47,12 @@ var (
 	readers = 8
 )
 
-// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are resumed only
-// within one program. Writes to such a file never wait for the disk.
+// Memory, passed to Open as the name, means a temporary file that is removed when the DB is closed. It is meant for tests, and for
+// runs that are resumed only within the same program. Writes to this file never wait for the disk.
 const Memory = ":memory:"
 
-// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses files of other programs and files
-// with a different schema version. Reading requires neither the write lock nor write permission.
+// Open opens the file, and creates it if it does not exist; its directory must exist. It returns an error if the file belongs to a
+// different program or has a different schema version. Reading requires neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	temporary := ""
 	if name == Memory {

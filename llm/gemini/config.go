@@ -17,7 +17,7 @@ import (
 // generativelanguage.googleapis.com with the key from the environment; the model must be named
 // here or in each request.
 type Config struct {
-	// Model is the default model of requests.
+	// Model is the name of the model for requests that do not name one.
 	Model string
 	// URL is the server's base, with or without the version, or the path of a publisher at
 	// Vertex AI. Default: GEMINI_BASE_URL from the environment, or else
@@ -26,38 +26,39 @@ type Config struct {
 	// Key is sent as x-goog-api-key. Default: GEMINI_API_KEY from the environment, if URL is empty or on
 	// generativelanguage.googleapis.com; other servers receive only a key that is set here. With llm.NoKey, no key is ever sent.
 	Key llm.Secret
-	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. At
-	// Vertex AI, the key is sent as a bearer token.
+	// KeyFunc, if not nil, returns the key in place of Key. It is called again before the key expires, and when the server rejects
+	// the key. At Vertex AI, the key is sent as a bearer token.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
 	// body. If Edit is set, no key from the environment is sent. Secrets that Edit adds are not removed from errors.
 	Edit func(*http.Request) error
-	// Header is added to every request and replaces the package's own headers.
+	// Header is added to every request. It replaces headers that the package sets itself.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields of generationConfig are
 	// added to the package's own, which take precedence. The fields contents, systemInstruction and tools are rejected.
 	Extra map[string]any
-	// MaxTokens limits the length of answers for which the request does not set a limit. 0 leaves the limit to the server.
-	// Thinking counts too.
+	// MaxTokens is the maximum number of tokens of an answer, including thinking, if the request does not set a limit. 0 means that
+	// the server chooses the limit.
 	MaxTokens int
-	// NoStream requests each answer in one piece, for servers that cannot stream.
+	// NoStream means that each answer is requested in one piece. It is meant for servers that cannot stream.
 	NoStream bool
 
-	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
+	// Repetition creates the Watcher for each channel of an attempt. If it is nil, answers are not watched for repetition. See
+	// llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries limits the retries after a model gets stuck in a loop. 0 means 3, and a negative value means none.
+	// MaxRetries is the maximum number of retries after the model has repeated itself. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
-	ProgressInterval time.Duration // the time between two Progress deltas; default llm.ProgressInterval
-	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
-	// alone, with only the server's limits.
+	ProgressInterval time.Duration // time between two Progress deltas; default llm.ProgressInterval
+	// Limiter limits the requests, tokens and concurrency of all models that share it. If it is nil, this Model has a Limiter of
+	// its own, which obeys only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: a client with a transport that all models share
 }
 
-// reserved are the fields that Extra must not set.
+// reserved contains the names of the fields that Extra must not set.
 var reserved = []string{"contents", "systemInstruction", "tools"}
 
 // Model is a client of the Gemini API. It is safe for concurrent use. It is an llm.Model, an
@@ -69,8 +70,8 @@ type Model struct {
 
 type common = wire.Model
 
-// New returns a Model. It does not use the network and does not fail: Check, and the first
-// use, report an invalid configuration.
+// New returns a Model with the given configuration. It does not use the network. If the configuration is invalid, Check and the
+// first use return an error.
 func New(c Config) *Model {
 	s := c.setup()
 	s.JSONMode, s.Reserved, s.ParamsOf, s.Media = true, reserved, paramsOf, media
@@ -80,7 +81,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns the settings that the clients of all methods share.
+// setup returns the settings shared by the clients of all methods.
 func (c *Config) setup() wire.Setup {
 	s := wire.Setup{
 		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models",
@@ -98,7 +99,7 @@ func (c *Config) setup() wire.Setup {
 	return s
 }
 
-// caller is the Model without its guard.
+// caller is a Model without the guard against repetition.
 type caller struct{ *Model }
 
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
@@ -114,7 +115,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// at returns a client for one method of a model. In this protocol, the model is part of the address.
+// at returns the client for one method of a model. In this protocol, the address contains the name of the model.
 func (c caller) at(model string) *wire.Client {
 	model = url.PathEscape(strings.TrimPrefix(model, "models/"))
 	if c.config.NoStream {

@@ -20,7 +20,7 @@ import (
 // Config configures a Model. The zero value sends requests to api.openai.com with the key
 // from the environment; the model must be named here or in each request.
 type Config struct {
-	// Model is the default model of requests.
+	// Model is the name of the model for requests that do not name one.
 	Model string
 	// URL is the server's base, with or without the version ("http://localhost:8000",
 	// "https://api.groq.com/openai/v1"), or the full address that ends in
@@ -33,52 +33,54 @@ type Config struct {
 	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is empty or on api.openai.com; other
 	// servers receive only a key that is set here. With llm.NoKey, no key is ever sent.
 	Key llm.Secret
-	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. For
-	// Azure, it can return Microsoft Entra tokens.
+	// KeyFunc, if not nil, returns the key in place of Key. It is called again before the key expires, and when the server rejects
+	// the key. For Azure, it can return Microsoft Entra tokens.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
 	// body. If Edit is set, no key from the environment is sent. Secrets that Edit adds are not removed from errors.
 	Edit func(*http.Request) error
-	// Header is added to every request and replaces the package's own headers.
+	// Header is added to every request. It replaces headers that the package sets itself.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a field (stream_options, for servers that
 	// reject it). The fields that this package sets from Config and Request are rejected: with Chat Completions, model, messages,
 	// max_tokens, tools, response_format and stream; with Responses, model, input, instructions, max_output_tokens,
 	// previous_response_id, tools and stream.
 	Extra map[string]any
-	// MaxTokens limits the length of answers for which the request does not set a limit. 0 leaves the limit to the server.
+	// MaxTokens is the maximum number of tokens of an answer if the request does not set a limit. 0 means that the server chooses
+	// the limit.
 	MaxTokens int
 
-	// The following two fields are for Chat Completions only.
+	// The following two fields apply only to Chat Completions.
 
-	// MaxTokensField is the name of the field in which the limit is sent: "max_tokens", or "max_completion_tokens", which is the
-	// default for OpenAI's and Azure's own hosts.
+	// MaxTokensField is the name of the field that contains the limit in a request: "max_tokens" or "max_completion_tokens". The
+	// default is "max_completion_tokens" for OpenAI's and Azure's own hosts, and "max_tokens" for all others.
 	MaxTokensField string
 	// ThinkTags determines how thinking between <think> and </think> in the text is handled. By default, thinking before the text
 	// becomes reasoning, whereas tags within the text stay, since the text may be about them. Use "open" for servers whose
 	// template contains the opening tag, so that answers start within the thinking. With "keep", all tags stay in the text.
 	ThinkTags string
 
-	// Stateful is for Responses only. The server then stores each response, and a request names the previous response and
-	// contains only the messages after it. Later changes to older messages have no effect. By default, nothing is stored, and
+	// Stateful applies only to Responses. If it is set, the server stores each response, and a request names the previous response
+	// and contains only the messages after it. Later changes to older messages have no effect. By default, nothing is stored, and
 	// each request contains the whole conversation.
 	Stateful bool
 
-	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
+	// Repetition creates the Watcher for each channel of an attempt. If it is nil, answers are not watched for repetition. See
+	// llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries limits the retries after a model gets stuck in a loop. 0 means 3, and a negative value means none.
+	// MaxRetries is the maximum number of retries after the model has repeated itself. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
-	ProgressInterval time.Duration // the time between two Progress deltas; default llm.ProgressInterval
-	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
-	// alone, with only the server's limits.
+	ProgressInterval time.Duration // time between two Progress deltas; default llm.ProgressInterval
+	// Limiter limits the requests, tokens and concurrency of all models that share it. If it is nil, this Model has a Limiter of
+	// its own, which obeys only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: a client with a transport that all models share
 }
 
-// Protocol is a protocol that OpenAI defined.
+// Protocol is one of the protocols that OpenAI has defined.
 type Protocol string
 
 // The protocols.
@@ -87,11 +89,11 @@ const (
 	Responses       Protocol = "responses"
 )
 
-// dialect describes how a protocol differs from the other.
+// dialect describes the differences between the two protocols.
 type dialect struct {
-	protocol string // the protocol's name in package rules
+	protocol string // name of the protocol in package rules
 	endpoint string
-	reserved []string // the fields of the body that Extra must not set
+	reserved []string // fields of the body that Extra must not set
 	params   wire.ParamRules
 	media    wire.MediaRule
 	body     func(m *Model, req *llm.Request, model string, way wire.Way) (object, error)
@@ -109,14 +111,14 @@ type Model struct {
 	config  Config
 	dialect *dialect
 	echo    echo
-	renamed atomic.Bool   // whether the server expects the other name for the answer limit
-	dropped atomic.Uint32 // one bit for each optional field that the server rejects
+	renamed atomic.Bool   // the server expects the other name for the answer limit
+	dropped atomic.Uint32 // has one bit for each optional field that the server has rejected
 }
 
 type common = wire.Model
 
-// New returns a Model. It does not use the network and does not fail: Check, and the first
-// use, report an invalid configuration.
+// New returns a Model with the given configuration. It does not use the network. If the configuration is invalid, Check and the
+// first use return an error.
 func New(c Config) *Model {
 	s := c.setup()
 	d, err := c.choose(&s)
@@ -133,7 +135,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns the settings that the clients of all endpoints share.
+// setup returns the settings shared by the clients of all endpoints.
 func (c *Config) setup() wire.Setup {
 	return wire.Setup{
 		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,
@@ -146,9 +148,9 @@ func (c *Config) setup() wire.Setup {
 	}
 }
 
-// choose returns the dialect, and reports configuration fields that do not apply to it.
+// choose returns the dialect, or an error if the configuration has a field that does not apply to it.
 func (c *Config) choose(s *wire.Setup) (*dialect, error) {
-	var named Protocol // the protocol that the URL indicates
+	var named Protocol // protocol that the URL indicates
 	for p, d := range dialects {
 		if s.Names(d.endpoint) {
 			named = p
@@ -177,7 +179,8 @@ func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 	return d, nil
 }
 
-// learn reports whether a server rejected a field that can be sent in another way, and remembers the rejection.
+// learn reports whether the server has rejected a field that can be renamed or omitted. If so, it remembers this for later
+// requests.
 func (m *Model) learn(err error) bool {
 	if m.echo.learn(err) {
 		return true
@@ -194,10 +197,10 @@ func (m *Model) learn(err error) bool {
 	return rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
 }
 
-// optional lists the fields that a request can omit if the caller has not set them.
+// optional contains the names of fields that a request can omit if the caller has not set them.
 var optional = []string{"stream_options", "prompt_cache_key"}
 
-// maxField returns the name of the field for the answer limit.
+// maxField returns the name of the field that contains the answer limit in a request.
 func (m *Model) maxField() string {
 	switch name := m.config.MaxTokensField; {
 	case !m.renamed.Load():
@@ -208,7 +211,7 @@ func (m *Model) maxField() string {
 	return "max_tokens"
 }
 
-// caller is the Model without its guard.
+// caller is a Model without the guard against repetition.
 type caller struct{ *Model }
 
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {

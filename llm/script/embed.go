@@ -17,27 +17,27 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder builds vectors from a text's words, so texts that share words have similar vectors. The same text always has the
-// same vector. Each word counts as a token. An Embedder answers in process, and over HTTP in OpenAI's and Gemini's protocols. The
-// zero value is ready to use. An Embedder is safe for concurrent use.
+// An Embedder computes the vector of a text from the words in it, so texts that share words have similar vectors. The same text
+// always has the same vector. Each word counts as a token. An Embedder answers in process, and over HTTP in OpenAI's and Gemini's
+// protocols. The zero value is ready to use. An Embedder is safe for concurrent use.
 type Embedder struct {
-	Dimensions int // the length of the vectors; 0 means 256
-	// Fail returns an error in place of the n-th answer, counted from 0; if Fail is nil, no answer fails. Over HTTP, an
-	// *llm.HTTPError is sent as it is, and any other error is sent with status 500.
+	Dimensions int // length of the vectors; 0 means 256
+	// Fail, if not nil, is called for the n-th request, counted from 0. If it returns an error, the request fails with this error.
+	// Over HTTP, an *llm.HTTPError is sent as is, and any other error is sent with status 500.
 	Fail func(n int, req *llm.EmbedRequest) error
 
 	mu       sync.Mutex
 	requests []*llm.EmbedRequest
 }
 
-// Requests returns the requests so far, in order.
+// Requests returns all requests that the Embedder has received so far, in order.
 func (e *Embedder) Requests() []*llm.EmbedRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.requests)
 }
 
-// Info returns the provider and the model of the embedder.
+// Info returns the Info of the Embedder.
 func (e *Embedder) Info() llm.Info {
 	return llm.Info{Provider: "script", Model: "script", Mode: llm.Mock}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// exchange is one line of a recording.
+// exchange is one line of a recording: a request and its answer.
 type exchange struct {
 	Method string            `json:"method"`
 	Path   string            `json:"path"`
@@ -27,9 +27,9 @@ type exchange struct {
 	Error string `json:"error,omitempty"`
 }
 
-// piece is a part of an answer that was read at once.
+// piece is a part of an answer that arrived in a single read.
 type piece struct {
-	After int64  `json:"ms"` // the time since the request was sent, in milliseconds
+	After int64  `json:"ms"` // time since the request was sent, in milliseconds
 	Text  string `json:"text,omitempty"`
 	Bytes []byte `json:"bytes,omitempty"` // replaces Text if the piece is not valid UTF-8
 }
@@ -59,18 +59,18 @@ func Record(name string, next http.RoundTripper) (*Recorder, error) {
 	return &Recorder{next: next, file: file}, nil
 }
 
-// Client returns an HTTP client whose exchanges are recorded.
+// Client returns an HTTP client that uses the Recorder as its transport.
 func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
 
-// Close closes the file and returns the first write error. Before Close is called, all answers must have been read completely or
-// closed.
+// Close closes the file and returns the first error that occurred while writing it. Before calling Close, read all answers
+// completely or close them.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return errors.Join(r.err, r.file.Close())
 }
 
-// Over returns a transport that records in the same file, but sends requests through next.
+// Over returns a transport that records to the same file as r, but sends requests through next.
 func (r *Recorder) Over(next http.RoundTripper) http.RoundTripper { return over{r, next} }
 
 type over struct {

@@ -21,14 +21,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// NotRecordedError reports a request without a recorded answer.
+// NotRecordedError reports that a recording contains no answer to a request.
 type NotRecordedError struct {
-	Request string // the method, path and body of the request
-	Nearest string // the most similar recorded request; "" if none was recorded
-	Differs string // the first difference, with some context
+	Request string // method, path and body of the request
+	Nearest string // most similar recorded request; "" if there is none
+	Differs string // first difference between the two, with some context
 }
 
-// Error describes the difference from the most similar recorded request.
+// Error returns a message that shows how the request differs from the most similar recorded request.
 func (e *NotRecordedError) Error() string {
 	if e.Nearest == "" {
 		return "replay: this request was not recorded, and neither was any other: " + text.Cut(e.Request, 200)
@@ -36,10 +36,10 @@ func (e *NotRecordedError) Error() string {
 	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
 
-// FailureKind returns "runtime/not-recorded", which is the failure kind of a call with such a request.
+// FailureKind returns "runtime/not-recorded", which becomes the failure kind of a call that makes this request.
 func (e *NotRecordedError) FailureKind() string { return "runtime/not-recorded" }
 
-// Retryable returns false, because the recording does not change.
+// Retryable returns false, because a retry would not find a recorded answer either.
 func (e *NotRecordedError) Retryable() bool { return false }
 
 // Player is an http.RoundTripper that answers from a recording. It is safe for concurrent
@@ -84,10 +84,10 @@ func Replay(name string) (*Player, error) {
 	}
 }
 
-// Client returns an HTTP client that replays the recording.
+// Client returns an HTTP client whose requests are answered from the recording.
 func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
 
-// Mode returns llm.Replay, which becomes the Mode in the Info of a model with this transport.
+// Mode returns llm.Replay. This becomes the Mode in the Info of a model with this transport.
 func (p *Player) Mode() string { return llm.Replay }
 
 // RoundTrip answers a request.

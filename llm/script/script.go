@@ -14,32 +14,32 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Answer is one answer of a script. The zero value is an empty reply.
+// Answer is one answer in a script. The zero value is an answer with an empty reply.
 type Answer struct {
 	Reply llm.Reply
-	// Err ends the answer after the reply. An *llm.HTTPError replaces the reply. Over
-	// HTTP, an *llm.ProviderError is sent, and other errors cut the stream.
+	// Err, if not nil, is the error that ends the answer after the reply. An *llm.HTTPError takes the place of the reply. Over
+	// HTTP, an *llm.ProviderError is sent to the client, and any other error cuts the stream.
 	Err error
 	// Wait is the delay before the answer starts.
 	Wait time.Duration
 }
 
-// Text is an answer with text.
+// Text returns an answer with the given text.
 func Text(text string) Answer {
 	return Answer{Reply: llm.Reply{Text: text}}
 }
 
-// Call is an answer with a tool call. The call's ID is derived from the number of the answer.
+// Call returns an answer with one tool call. The call's ID is derived from the number of the answer.
 func Call(name, input string) Answer {
 	return Calls(llm.ToolCall{Name: name, Input: json.RawMessage(input)})
 }
 
-// Calls is an answer with several tool calls.
+// Calls returns an answer with the given tool calls.
 func Calls(calls ...llm.ToolCall) Answer {
 	return Answer{Reply: llm.Reply{ToolCalls: calls}}
 }
 
-// JSON is an answer with a value as JSON text.
+// JSON returns an answer whose text is the JSON of a value.
 func JSON(v any) Answer {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -48,10 +48,10 @@ func JSON(v any) Answer {
 	return Text(string(raw))
 }
 
-// Fail is an answer that ends with an error.
+// Fail returns an answer that ends with the given error.
 func Fail(err error) Answer { return Answer{Err: err} }
 
-// Status is an answer with an HTTP status and a body.
+// Status returns an answer with the given HTTP status and body.
 func Status(status int, body string) Answer {
 	return Fail(&llm.HTTPError{Status: status, Body: body})
 }
@@ -63,7 +63,7 @@ type Model struct {
 	requests []*llm.Request
 }
 
-// New returns a Model that returns these answers one after the other, and after the last answer an error.
+// New returns a Model that returns the given answers one after the other. After the last answer, each request fails.
 func New(answers ...Answer) *Model {
 	return Func(func(n int, _ *llm.Request) Answer {
 		if n >= len(answers) {
@@ -77,14 +77,14 @@ func New(answers ...Answer) *Model {
 // by two goroutines at once.
 func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
 
-// Requests returns the requests so far, in order.
+// Requests returns all requests that the Model has received so far, in order.
 func (m *Model) Requests() []*llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Info returns the provider and the model of the script.
+// Info returns the Info of the scripted model.
 func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script", Mode: llm.Mock} }
 
 // Stream yields the next answer; see llm.Model.
@@ -121,7 +121,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// answer stores a request and returns its answer, in which calls without an ID receive one.
+// answer stores a request and returns the answer to it. It gives an ID to each call that has none.
 func (m *Model) answer(req *llm.Request) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +137,8 @@ func (m *Model) answer(req *llm.Request) Answer {
 	return a
 }
 
-// stopReason returns the reply's own reason, or the protocol's default: calls for a reply
-// with tool calls, otherwise text.
+// stopReason returns the reply's own stop reason or, if it has none, the protocol's default: calls if the reply contains tool
+// calls, otherwise text.
 func stopReason(r *llm.Reply, text, calls string) string {
 	switch {
 	case r.StopReason != "":
@@ -149,7 +149,7 @@ func stopReason(r *llm.Reply, text, calls string) string {
 	return text
 }
 
-// clone copies a request, because its sender may append to it later.
+// clone returns a copy of a request, because the sender of the request may append to it later.
 func clone(req *llm.Request) *llm.Request {
 	c := *req
 	c.Messages = slices.Clone(req.Messages)

@@ -14,10 +14,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Capability returns a capability of kind mcp that calls the named tool. Its id defaults to "mcp/" followed by the tool's name.
-// It needs the server's effects: process for a command, net otherwise. The input of a request is checked against the tool's
-// schema before the request is sent. The out is the structured content of the result, or {"text": …}, with "media" if the tool
-// returned pictures, sounds or files.
+// Capability returns a capability of kind mcp that calls the named tool. If m.ID is empty, the id is "mcp/" followed by the
+// tool's name. The capability needs the effect process if the server is a command, otherwise net. The input of a request is
+// checked against the tool's schema before the tool is called. The output is the structured content of the tool's result or, if
+// there is none, {"text": …}, with "media" if the tool returned images, audio or files.
 func (s *OnDemand) Capability(m call.Metadata, tool string) call.Capability {
 	m = m.Needing(s.cfg.Needs()...)
 	m.ID, m.Kind = cmp.Or(m.ID, "mcp/"+cmp.Or(tool, "tool")), cmp.Or(m.Kind, "mcp")
@@ -82,7 +82,7 @@ func failure(ctx context.Context, err error) error {
 	return &call.Error{Type: reasons.InvokeFailed, Message: err.Error(), Cause: err}
 }
 
-// outOf returns the out for a result. It prefers structured content to the text, which is written for a model.
+// outOf returns the output for a result: the structured content or, if there is none, the text, which is written for a model.
 func outOf(result agent.Result) (call.JSON, error) {
 	if data, ok := result.Meta["structured"].(json.RawMessage); ok {
 		return call.JSON(data), nil

@@ -24,7 +24,7 @@ import (
 
 // A Config contains the address of a server and the rules for its tools. Exactly one of Command, URL and Transport must be set.
 type Config struct {
-	// Name is the server's name in errors; the default is the base name of the command or the host of the URL.
+	// Name is the server's name in errors. Empty means the base name of the command or the host of the URL.
 	Name string
 
 	// Command contains the program and its arguments. All users of the machine can see the arguments, so pass secrets in Env.
@@ -33,23 +33,23 @@ type Config struct {
 	// command, the current directory.
 	Dir string
 	// Sandbox grants the command access beyond the system's programs and Dir. The zero value grants nothing more: no other files
-	// and no network. Set Sandbox.Method to sandbox.Unconfined for a server that may do anything.
+	// and no network. Set Sandbox.Method to sandbox.Unconfined if the server may do anything.
 	Sandbox sandbox.Policy
-	// Env contains environment variables for the command, in addition to the few that programs need to run.
+	// Env contains environment variables for the command. A few others that programs need, such as PATH, are always set.
 	Env map[string]llm.Secret
 
 	// URL is the endpoint of a server that is reached over streamable HTTP.
 	URL llm.Secret
 	// Header is sent with every request to the URL's host, and to no other host.
 	Header map[string]llm.Secret
-	// OAuth, if not nil, authorizes the requests with a user's account.
+	// OAuth, if not nil, authorizes the requests with the account of a user who has logged in.
 	OAuth *OAuth
-	// Client makes the requests; the default is a new client. Unless Client has a CheckRedirect, redirects to another server are
-	// not followed. Its Timeout also limits the streams that answer calls, so it is best left at zero.
+	// Client makes the requests; nil means a new client. Unless Client has a CheckRedirect, redirects to another server are not
+	// followed. Its Timeout also limits the streams that answer calls, so it is best left at zero.
 	Client *http.Client
 
-	// Transport connects to a server in another way, for example to a server in the same program. It is called each time the
-	// server is started.
+	// Transport returns a connection to a server that is reached in another way, such as a server in the same program. It is
+	// called each time the server is started.
 	Transport func(context.Context) (sdk.Transport, error)
 
 	// Protocol is the protocol version with which the server is started, such as "2025-11-25". If it is empty, the version is
@@ -59,33 +59,33 @@ type Config struct {
 
 	// Prefix, such as "github_", is prepended to tool names to distinguish the tools of several servers.
 	Prefix string
-	// Effects are the effects of the tools on the world. In addition, the tools have the effect process for a command, and net
-	// otherwise.
+	// Effects lists the effects of the tools. In addition, the tools have the effect process if the server is a command,
+	// otherwise net.
 	Effects []string
 	// Approver decides on every call of a tool that is not listed in Harmless. With the zero Approver, all calls run.
 	Approver tool.Approver
-	// Harmless lists tools that change nothing, by the server's names for them. Their calls run in parallel and without approval,
-	// and are repeated if the first call was lost. The server's own annotations are not trusted.
+	// Harmless lists, by the server's names, tools that change nothing. Their calls run in parallel and without approval, and a
+	// call is repeated if the first attempt was lost. The server's own annotations are not trusted.
 	Harmless []string
 
-	// Accept is called with new and changed definitions of tools. If it returns an error, the definition is rejected. Nil accepts
-	// the first definition of each tool. See [Pinned].
+	// Accept is called with each new or changed definition of a tool. If it returns an error, the definition is rejected. If
+	// Accept is nil, the first definition of each tool is accepted and any change is rejected. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout limits one start of the server, including attempts with several protocol versions and the listing of its
-	// tools; the default is one minute. Timeout limits a call; the default is two minutes.
+	// StartTimeout limits the duration of a start of the server, including attempts with several protocol versions and the
+	// listing of the tools; zero means one minute. Timeout limits the duration of a call; zero means two minutes.
 	StartTimeout, Timeout time.Duration
-	// Idle is the time without calls after which the server is stopped until the next call. Zero means that the server keeps
-	// running or, in the lazy form, that it is stopped after one minute.
+	// Idle is how long the server may be without calls before it is stopped; the next call starts it again. Zero means that the
+	// server keeps running or, with the function Tools, that it is stopped after one minute.
 	Idle time.Duration
 
-	// MaxText limits the text of a result that the model receives, in bytes; the default is 64 KiB. The agent keeps a longer
-	// text; see agent.Tool. MaxData limits the media of a result and the data in its Meta, in bytes; the default is 10,000,000.
-	// Parts beyond the limit are replaced with a note.
+	// MaxText is the maximum number of bytes of a result's text that the model receives; zero means 64 KiB. The agent keeps
+	// longer texts; see agent.Tool. MaxData is the maximum size, in bytes, of the media of a result and of the data in its Meta;
+	// zero means 10,000,000. Parts beyond MaxData are replaced with a note.
 	MaxText, MaxData int
 
-	// Logger receives messages about data that the protocol library ignores, such as tools with annotations that it cannot read.
-	// By default, they are discarded.
+	// Logger receives messages about data that the protocol library ignores, such as tools with annotations that it cannot parse.
+	// If Logger is nil, the messages are discarded.
 	Logger *slog.Logger
 
 	login auth.OAuthHandler // used by Login in place of OAuth
@@ -139,7 +139,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Needs returns the effects of the tools: Effects, and the effect that is needed to reach the server.
+// Needs returns the effects of the tools: Effects and the effect needed to reach the server, process or net.
 func (c Config) Needs() []string {
 	reach := effect.Net
 	if len(c.Command) > 0 {

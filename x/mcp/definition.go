@@ -52,7 +52,7 @@ func (d Definition) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Changes describes the differences from an earlier definition on one line. It is empty if there are none.
+// Changes returns a line that describes the differences from an earlier definition, or "" if there are none.
 func (d Definition) Changes(from Definition) string {
 	var out []string
 	for _, part := range []struct{ name, was, is string }{
@@ -87,7 +87,7 @@ const (
 	diffEdge = 30  // the number of bytes shown before the first difference
 )
 
-// apart returns the parts of two texts around their first difference, quoted.
+// apart returns the quoted parts of two texts around the first difference between them.
 func apart(a, b string) (string, string) {
 	at := 0
 	for at < len(a) && at < len(b) && a[at] == b[at] {
@@ -110,8 +110,8 @@ func apart(a, b string) (string, string) {
 	return show(a), show(b)
 }
 
-// Pinned returns a function for Config.Accept that accepts definitions with known digests, by tool name. The error for any other
-// definition contains its digest.
+// Pinned returns a function for Config.Accept. It accepts a definition only if the digest is the one that digests contains for
+// the tool's name. Otherwise it returns an error that contains the definition's digest.
 func Pinned(digests map[string]string) func([]Definition) error {
 	return func(all []Definition) error {
 		for _, d := range all {
@@ -123,7 +123,7 @@ func Pinned(digests map[string]string) func([]Definition) error {
 	}
 }
 
-// accept accepts new definitions and rejects changed definitions.
+// accept stores definitions that are new or that Config.Accept accepts, and returns an error for any other.
 func (s *Server) accept(all ...Definition) error {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()
@@ -155,8 +155,8 @@ func (s *Server) accept(all ...Definition) error {
 	return nil
 }
 
-// verify compares the session's definition of the tool with the accepted definition. It returns refused if the definition
-// differs, and failed if the tools cannot be listed. A missing tool is not refused here.
+// verify compares the session's definition of a tool with the accepted definition. If they differ, refused is the reason; if the
+// tools cannot be listed, failed is the reason. If the tool is missing or the definitions are equal, both are nil.
 func (s *Server) verify(ctx context.Context, on *session, name string) (refused, failed error) {
 	all, err := on.tools(ctx, s.cfg.StartTimeout)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package mcp gives agents and calls access to the tools of servers that speak the Model Context Protocol, over the standard
-// streams of a command or over streamable HTTP.
+// Package mcp lets agents and calls use the tools of servers that speak the Model Context Protocol. A server is a command,
+// reached over its standard input and output, or a URL, reached over streamable HTTP.
 //
 //	files, err := mcp.Connect(ctx, mcp.Config{Command: []string{"mcp-server-filesystem", root}})
 //	if err != nil { … }
 //	defer files.Close()
 //	use, err := files.Tools(ctx, "read_text_file", "list_directory")
 //
-// Every tool is a middleware that goes into the Use list of an agent. The input schema comes from the server, and the agent
-// checks calls against it before they are sent. Name the tools that you want: without names, an agent receives all of the
-// server's tools, including those that the server adds later.
+// Every tool is a middleware for the Use list of an agent. The server provides the schema of the tool's input, and the agent
+// checks each call against this schema before sending the call. Name the tools that you want: without names, an agent receives
+// all of the server's tools, including those that the server adds later.
 //
 // # Connected or lazy
 //
@@ -16,8 +16,9 @@
 // [Tools] suits a pipeline that is a package-level value or is returned by a function without an error: it starts the server,
 // reads the list of tools once, stops the server when it has been idle, and starts it again when a tool is called. It needs no
 // Close. Either way, the schemas are known when the pipeline is made, so the pipeline can be validated and resumed. There are two
-// drawbacks: making the pipeline takes as long as starting the server, and later changes to the list of tools are not noticed. A
-// call to a removed tool returns the server's error to the model, and a changed tool is rejected.
+// drawbacks: making the pipeline takes as long as starting the server, and later changes to the list of tools are not noticed. If
+// the model calls a tool that the server has removed, the model receives the server's error. If the definition of a tool has
+// changed, calls of the tool are rejected.
 //
 // # Capabilities
 //

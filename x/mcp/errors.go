@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrUncertain is wrapped by the error of a call that the server may have received but has not answered.
+	// ErrUncertain is wrapped by the error of a call if the server may have received the call but has not answered it.
 	ErrUncertain = errors.New("it may or may not have been done: check before calling it again")
-	// ErrClosed is the error of calls to a Server that has been closed.
+	// ErrClosed is the error of calls after the Server has been closed.
 	ErrClosed = errors.New("mcp: the server was closed")
 )
 
@@ -20,13 +20,13 @@ var (
 type StartError struct {
 	// Server is the server's name.
 	Server string
-	// Stderr is the end of what the command has written to standard error, and to standard output outside messages.
+	// Stderr is the end of the command's standard error, including lines of standard output that are not messages.
 	Stderr string
-	// Err is the reason. For errors.Is, it behaves like the original error.
+	// Err is the reason, without secrets. It matches the same targets in errors.Is as the original error.
 	Err error
 }
 
-// Error returns the reason, and the line of Stderr that explains it, on one line.
+// Error returns the reason and the line of Stderr that explains it, joined into one line.
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("mcp: the server %q did not start: %v", e.Server, e.Err)
 	if line := reason(e.Stderr); line != "" {
@@ -48,7 +48,7 @@ type plainError struct {
 func (e *plainError) Error() string        { return e.text }
 func (e *plainError) Is(target error) bool { return e.is(target) }
 
-// hidden returns err with the secrets removed from its text.
+// hidden returns an error like err, with the secrets removed from its text.
 func hidden(secrets *redact.Set, err error) error {
 	text := strings.Join(strings.Fields(secrets.Clean(err.Error())), " ")
 	return &plainError{text, func(target error) bool { return errors.Is(err, target) }}

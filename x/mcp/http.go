@@ -116,7 +116,7 @@ const maxRedirects = 10
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, _ := req.Context().Value(fateKey{}).(*fate)
 	if req.Method != http.MethodPost {
-		f = nil // a resumed stream, whose call was received long ago
+		f = nil // this request resumes a stream, so the server has already received the call
 	}
 	if f != nil {
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{

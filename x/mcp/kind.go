@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// configured is a server from the configuration. Its tools are capabilities.
+// configured is a server that the configuration describes. Its tools are used as capabilities.
 type configured struct {
 	name        string
 	at          string
@@ -23,7 +23,7 @@ type configured struct {
 	server      *OnDemand
 }
 
-// Part provides the kind mcp and configured servers.
+// Part adds the kind mcp, and servers described in a configuration, to a program.
 var Part = kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers}
 
 // servers returns the servers that r has read.
@@ -104,7 +104,7 @@ func (s *configured) login(ctx context.Context, show func(string) error) error {
 	return Login(ctx, cfg, show)
 }
 
-// open returns the server's configuration with its secrets.
+// open returns the server's configuration with the current values of its secrets.
 func (s *configured) open(cfg Config) (_ Config, err error) {
 	if cfg.Env, err = kinds.Open(s.env); err == nil {
 		cfg.Header, err = kinds.Open(s.header)

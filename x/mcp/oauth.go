@@ -23,24 +23,24 @@ import (
 
 // OAuth authorizes requests to an HTTP server with the account of a user who has logged in with [Login].
 type OAuth struct {
-	// Save stores the user's secret tokens, after Login and whenever they are renewed. Load returns the last saved value, or
-	// nothing if there is none. Both are required.
+	// Save stores the user's secret tokens. It is called by Login and whenever the tokens are renewed. Load returns the last
+	// saved value, or nil if there is none. Both functions are required.
 	Load func() ([]byte, error)
 	Save func([]byte) error
 	// Client and Secret identify the program to the authorization server if the program is registered there. Otherwise, Login
 	// registers the program if the server permits this.
 	Client string
 	Secret llm.Secret
-	// Scopes replace the scopes that the server requests.
+	// Scopes, if not empty, are requested instead of the scopes that the server asks for.
 	Scopes []string
-	// Hint explains how to log in, such as "run: stone login files". It is part of errors.
+	// Hint tells the user how to log in, as in "run: stone login files". It is part of errors.
 	Hint string
 }
 
-// ErrLogin is the error for a server to which a user has to log in.
+// ErrLogin is the error of calls to a server to which a user must first log in.
 var ErrLogin = errors.New("a login is needed")
 
-// needed returns the error for a user who has to log in.
+// needed returns an error that says that the user must log in.
 func (o *OAuth) needed(why string) error {
 	if o.Hint != "" {
 		why += "; " + o.Hint
@@ -73,10 +73,10 @@ type account struct {
 	forced time.Time // when a token was last renewed after being rejected
 }
 
-// patience is the time after a renewal during which a rejected token does not cause another renewal.
+// patience is how long after a renewal a rejected token does not cause another renewal.
 const patience = time.Minute
 
-// loginTimeout limits a request for tokens.
+// loginTimeout is the time limit of a request for tokens.
 const loginTimeout = 30 * time.Second
 
 func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account {
@@ -158,7 +158,7 @@ func (a *account) token() (*oauth2.Token, error) {
 	return token, nil
 }
 
-// load reads the user's grant.
+// load reads the user's stored grant into a. It returns an error if the grant cannot be read or the user must log in.
 func (a *account) load() error {
 	raw, err := a.Load()
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *account) load() error {
 	return nil
 }
 
-// use makes the source of the grant's tokens, starting with the given token.
+// use sets a.source to a source of the grant's tokens that starts with the given token.
 func (a *account) use(token *oauth2.Token) {
 	g := a.grant
 	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
@@ -203,9 +203,9 @@ func (a *account) note(g *grant) {
 	a.secrets.Note(g.Secret, g.Token.AccessToken, g.Token.RefreshToken)
 }
 
-// Login logs a user in to a server that is configured with URL and OAuth. It calls show with the address that the user has to
-// open in a browser, waits on a local port until the browser is redirected there, and stores the tokens with OAuth.Save. It waits
-// at most until the context ends.
+// Login logs a user in to a server whose Config has a URL and OAuth. It calls show with the address that the user must open in a
+// browser, waits until the browser is redirected to a local port, and stores the tokens with OAuth.Save. If ctx is done first,
+// Login returns an error.
 func Login(ctx context.Context, cfg Config, show func(address string) error) error {
 	cfg, err := cfg.complete()
 	if err != nil {

@@ -17,9 +17,9 @@ const (
 	maxResult = 8 << 20 // the maximum size of the text and, by default, of the data of a result, in bytes
 )
 
-// OnDemand is a server whose tools are capabilities. The server is started or connected to when one of its tools is first used,
-// and released after a minute without calls. The next call starts it again, even if it has died. Its methods may be called from
-// several goroutines.
+// OnDemand is a server whose tools are used as capabilities. The connection is opened when a tool is first used, and closed after
+// a minute without calls; a command is started and stopped in the same way. The next call opens the connection again, even if the
+// server has died. The methods may be called from several goroutines.
 type OnDemand struct {
 	cfg   Config
 	open  func(Config) (Config, error) // adds the secrets for a connection; nil means that there are none
@@ -35,8 +35,9 @@ type OnDemand struct {
 	once   sync.Once
 }
 
-// NewOnDemand returns a server for capabilities. For a command, the program must be in s.Process; s.FS and s.Net must be nil,
-// because cfg.Sandbox grants the command's access. For a URL, the URL and the targets of its redirects must be in s.Net.
+// NewOnDemand returns a server for capabilities, restricted by the scope s. If the server is a command, its program must be in
+// s.Process, and s.FS and s.Net must be nil, because cfg.Sandbox grants the command's access. If it is a URL, the URL and the
+// targets of redirects must be in s.Net.
 func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
@@ -48,7 +49,7 @@ func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	return server
 }
 
-// held returns a client that follows redirects only to servers in scope.
+// held returns a copy of the client that follows redirects only to servers in scope.
 func held(base *http.Client, net call.Net) *http.Client {
 	client := &http.Client{}
 	if base != nil {

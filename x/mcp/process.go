@@ -46,7 +46,7 @@ func environment(c Config) []string {
 	return env
 }
 
-// method returns the method that confines the command, or "" if the server is not a command.
+// method returns the sandbox method that confines the command, or "" if the server is not a command.
 func (s *Server) method() sandbox.Method {
 	m := s.cfg.Sandbox.Method
 	if m == "" && s.needs[0] == effect.Process {
@@ -113,7 +113,7 @@ func startProcess(ctx context.Context, c Config) (*process, error) {
 	return p, nil
 }
 
-// ended reports whether the command ends within the time.
+// ended waits at most the given time for the command to end, and reports whether it has ended.
 func (p *process) ended(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -175,7 +175,7 @@ func (m *messages) line() (line []byte, err error) {
 	}
 }
 
-// isMessage reports whether a line is a message or a list of messages.
+// isMessage reports whether a line is a JSON-RPC message or a list of such messages.
 func (m *messages) isMessage(line []byte) bool {
 	type message struct {
 		Version string          `json:"jsonrpc"`
@@ -197,7 +197,7 @@ func (m *messages) isMessage(line []byte) bool {
 	return one.Version == "2.0" && about
 }
 
-// errUnsent is wrapped by the error for a message that was not sent completely.
+// errUnsent is wrapped by the error of a message that was not sent completely.
 var errUnsent = errors.New("not sent")
 
 // A timedWriter limits the duration of a write, because the protocol library ignores the context of a call when it writes.

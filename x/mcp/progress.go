@@ -24,8 +24,8 @@ type reported struct {
 	secrets *redact.Set
 }
 
-// follow makes a call report its progress to the place of ctx in a run, until the returned function is called. If there is no
-// watcher, it does not request reports from the server.
+// follow makes the server report the progress of a call to the step of ctx, until the returned function is called. If the run has
+// no watcher, follow does not request reports.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
 	to := event.At(ctx).Report()
 	if to == nil {

@@ -96,7 +96,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	return out, nil
 }
 
-// structured returns lines with the structured content, unless the text already contains it.
+// structured returns lines that contain the structured content, or no lines if the text already contains it.
 func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []byte) (lines []string) {
 	if !said(res) {
 		lines = append(lines, string(data))
@@ -169,8 +169,8 @@ func inexact(v any) bool {
 	return false
 }
 
-// mediaOf returns the media of a part if models can be shown media of that kind, otherwise nil. A server may return any file,
-// such as an archive, for which a provider would reject the whole request.
+// mediaOf returns the media in a part, or nil if models cannot be shown media of that type. A server may return any file, such as
+// an archive, and a provider would then reject the whole request.
 func mediaOf(part sdk.Content) *llm.Media {
 	var m llm.Media
 	switch part := part.(type) {
@@ -190,7 +190,7 @@ func mediaOf(part sdk.Content) *llm.Media {
 	return &m
 }
 
-// describe describes a part in one line, followed by the part's text.
+// describe returns a line that describes a part, followed by the text of the part.
 func describe(part sdk.Content) string {
 	switch part := part.(type) {
 	case *sdk.ImageContent:
@@ -223,7 +223,7 @@ func nonEmpty(list []string) (out []string) {
 	return out
 }
 
-// encode writes JSON without escaping <, > and &.
+// encode returns a value as JSON in which <, > and & are not escaped.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

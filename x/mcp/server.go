@@ -19,7 +19,8 @@ const (
 	starts = 3
 	// sends is the maximum number of attempts to send a call that does not reach the server.
 	sends = 3
-	// firstPause is the pause after the first failure. It doubles with every further failure since the last answer.
+	// firstPause is the pause after the first failure. The pause doubles with each further failure until the server answers
+	// again.
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
@@ -27,7 +28,7 @@ const (
 // A Server is a connection to a server. A call reopens the connection if necessary. Its methods may be called from several
 // goroutines.
 type Server struct {
-	cfg     Config   // the configuration without what only opener needs
+	cfg     Config   // the configuration without the parts that only opener needs
 	needs   []string // the effects of the tools
 	open    func(context.Context) (*session, error)
 	secrets *redact.Set
@@ -58,7 +59,8 @@ func newServer(cfg Config) *Server {
 	return s
 }
 
-// Connect starts a server or connects to it, and keeps the connection until Close. If that fails, the error is a *StartError.
+// Connect starts a server or connects to it, and returns the connection, which must be closed with Close. If the server cannot be
+// started or reached, the error is a *StartError.
 func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -86,7 +88,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// drop removes a session if it is still the current one. The caller holds mu.
+// drop removes a session if it is still the current session. The caller must hold mu.
 func (s *Server) drop(old *session) {
 	if old == nil || s.current != old {
 		return
@@ -98,7 +100,7 @@ func (s *Server) drop(old *session) {
 	s.ending.Go(old.end)
 }
 
-// fail drops a session that no longer works.
+// fail drops a session that no longer works and counts the failure.
 func (s *Server) fail(old *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +110,7 @@ func (s *Server) fail(old *session) {
 	}
 }
 
-// join returns the current session for one more caller, or nil.
+// join returns the current session and counts one more caller of it, or returns nil if there is no session.
 func (s *Server) join() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +149,8 @@ func (s *Server) release() {
 	})
 }
 
-// acquire returns a session without known faults, and starts one if necessary. The caller must call release.
+// acquire returns the current session. If there is none or it no longer works, acquire starts a new session. The caller must call
+// release.
 func (s *Server) acquire(ctx context.Context, tries int) (*session, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -224,7 +227,8 @@ func (s *Server) interrupted(ctx context.Context) error {
 	return ErrClosed
 }
 
-// call calls a tool of the server. It repeats the call only if the first call was not carried out or repeating it is harmless.
+// call calls a tool of the server and returns the result. It repeats a lost call only if the call was not carried out or the tool
+// is harmless.
 func (s *Server) call(ctx context.Context, name string, repeatable bool, input json.RawMessage) (*sdk.CallToolResult, error) {
 	var before error // the reason why the last attempt was lost
 	for sent := 1; ; sent++ {
@@ -271,7 +275,7 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 	}
 }
 
-// explain returns an error that tells the model why a call has no result.
+// explain returns the error that tells the model why a call has no result.
 func (s *Server) explain(known knowledge, err error) error {
 	hidden := hidden(s.secrets, err)
 	switch known {

@@ -16,10 +16,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lifeSign limits the wait for the answer to a ping after a call has exceeded its timeout.
+// lifeSign is how long to wait for the answer to a ping after a call has exceeded its timeout.
 const lifeSign = 5 * time.Second
 
-// closing is the maximum time until a broken connection is noticed.
+// closing is how long it takes at most to notice that a connection is broken.
 const closing = time.Second
 
 var (
@@ -38,7 +38,7 @@ type session struct {
 	cmd    *process      // the server's process; nil if the server is not a command
 	http   bool          // whether the fates of calls are recorded
 	done   func()        // releases the transport
-	// started is the outcome of the first messages.
+	// started is the server's reply to the first messages.
 	started *fate
 
 	progress *reporter // the reporter of the client
@@ -65,7 +65,7 @@ func (s *session) alive() bool {
 	}
 }
 
-// goesDown reports whether the connection ends within the time.
+// goesDown waits at most the given time for the connection to end, and reports whether it has ended.
 func (s *session) goesDown(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -90,7 +90,7 @@ func (s *session) within(ctx context.Context, timeout time.Duration) (context.Co
 	}
 }
 
-// answers pings a server for which a call has timed out, and reports whether it answers.
+// answers reports whether the server answers a ping, after a call has timed out.
 func (s *session) answers(ctx context.Context) bool {
 	if !s.doubt.Load() {
 		return true
@@ -125,16 +125,16 @@ func (s *session) end() {
 	s.done()
 }
 
-// knowledge is what is known about a call that has no result.
+// knowledge says what is known about a call that has no result.
 type knowledge int
 
 const (
 	refused   knowledge = iota // the server answered with an error
 	unreached                  // the call was not carried out, and the session no longer works
-	denied                     // the call was not carried out, nor would a repetition be
+	denied                     // the call was not carried out, and a repeated call would not be either
 	late                       // there was no answer in time
 	unread                     // the call was carried out, but the answer is unreadable
-	lost                       // there will be no answer
+	lost                       // the call may have been carried out, and there will be no answer
 	ended                      // this side has ended the call
 )
 

@@ -27,7 +27,7 @@ const (
 // versions are the values of Config.Protocol.
 var versions = []string{oldest, "2025-03-26", "2025-06-18", initialize, discover}
 
-// probing limits the wait for an answer to server/discover, which older servers may ignore.
+// probing is how long to wait for an answer to server/discover, which older servers may ignore.
 const probing = 5 * time.Second
 
 // A starter starts the sessions of a server. No other type contains the secrets of the configuration.
@@ -84,10 +84,10 @@ func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// start starts a session with the known version of the server. If none is known, it tries all versions, because servers older
-// than 2026-07-28 may answer server/discover with anything, or end. The version is not stored on disk, because an updated server
-// would then be started with the wrong version until somebody deleted the file. A session that is returned with an error has
-// ended.
+// start starts a session with the protocol version that is known to work. If none is known, it tries all versions, because
+// servers for versions before 2026-07-28 may answer server/discover with anything, or end. The version is not stored on disk,
+// because an updated server would then be started with the wrong version until somebody deleted the file. A session that is
+// returned with an error has ended.
 func (b *starter) start(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.StartTimeout, errTimeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func (b *starter) start(ctx context.Context) (*session, error) {
 	return second, err
 }
 
-// denies reports whether a status concerns the account rather than the message.
+// denies reports whether an HTTP status refuses the account rather than the message.
 func denies(status int32) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
@@ -226,7 +226,7 @@ var trouble = regexp.MustCompile(`(?i)^\W*[\w.: '-]*(error|exception|panic|panic
 // offline matches the messages of programs that cannot reach the network.
 var offline = regexp.MustCompile(`(?i)ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|name or service not known|(could not|failed to) resolve|network is unreachable|dns error|no such host|fetch failed|failed to lookup address`)
 
-// reason returns the line of a program's output that explains why the program ended, or else the last line.
+// reason returns the line of a program's output that seems to explain why the program ended or, if there is none, the last line.
 func reason(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -31,9 +31,9 @@ const (
 	maxDescription = 16 << 10
 )
 
-// Tools is the lazy form, for pipelines that are made where no error can be returned. It starts the server, reads the list of
-// tools, and stops the server when it has been idle. If there is an error, Tools returns one tool with the error in its Err,
-// which Validate reports.
+// Tools returns tools of a server that is started only when it is needed. Use it where a pipeline is made and no error can be
+// returned. Tools starts the server and reads its list of tools; the server is stopped when it has been idle. If there is an
+// error, Tools returns a single tool that has the error as its Err, which Validate reports.
 func Tools(cfg Config, names ...string) []agent.Middleware {
 	cfg, err := cfg.complete()
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
@@ -52,10 +52,10 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 	})}
 }
 
-// Tools returns the server's tools with these names, or all tools if there are no names. They work until Close. The model sees
-// the names with Config.Prefix, and with "_" for characters that providers reject. A tool is Parallel if it is listed in
-// Config.Harmless. An unknown name, here or in Harmless, is an error. A tool whose schema cannot be read is left out, and
-// Validate warns of it; keywords that cannot be read are not checked.
+// Tools returns the server's tools with the given names, or all tools if no names are given. The tools work until Close. The
+// model sees their names with Config.Prefix, and with "_" in place of characters that providers reject. A tool is Parallel if it
+// is listed in Config.Harmless. An unknown name, here or in Harmless, is an error. If the schema of a tool cannot be parsed, the
+// tool is omitted and Validate adds a warning; unsupported keywords in a schema are not checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -117,8 +117,7 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 	}
 }
 
-// tools returns the server's tools. It lists them once, and again after the server has reported
-// a change.
+// tools returns the server's tools. It requests the list at the first call and again after the server has reported a change.
 func (s *session) tools(ctx context.Context, timeout time.Duration) ([]*sdk.Tool, error) {
 	select {
 	case s.listing <- struct{}{}:
@@ -138,7 +137,7 @@ func (s *session) tools(ctx context.Context, timeout time.Duration) ([]*sdk.Tool
 	return all, nil
 }
 
-// list reads all pages of the server's tools.
+// list returns the server's tools, after reading all pages of the list.
 func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.Tool, err error) {
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
@@ -191,7 +190,7 @@ func (s *Server) unknown(name string, all []*sdk.Tool) error {
 	return fmt.Errorf("mcp: the server %q has no tool %q: %s", s.cfg.Name, name, hint)
 }
 
-// middleware makes the tool that is offered to the model under a name.
+// middleware returns a middleware that offers a tool of the server to the model under the given name.
 func (s *Server) middleware(t *sdk.Tool, offered string) agent.Middleware {
 	input := json.RawMessage(`{"type":"object"}`)
 	if t.InputSchema != nil {
@@ -264,8 +263,8 @@ func outputSchema(t *sdk.Tool) *schema.Schema {
 // maxName is the maximum length of a tool's name that every provider accepts.
 const maxName = 64
 
-// offeredNames returns the names under which the tools are offered to the model. They depend only on the server's whole list, and
-// are unique: a hash is appended to a name that is too long, and to a changed name that another tool has or would have, too.
+// offeredNames returns the names under which the tools are offered to the model. The names depend only on the server's complete
+// list, and are unique: a hash is appended if a name is too long, or if it was changed and another tool would have the same name.
 func offeredNames(prefix string, all []*sdk.Tool) []string {
 	taken := map[string]int{}
 	out := make([]string, len(all))
@@ -282,7 +281,7 @@ func offeredNames(prefix string, all []*sdk.Tool) []string {
 	return out
 }
 
-// plainName replaces characters that providers reject in a name.
+// plainName returns name with "_" in place of characters that providers reject.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {

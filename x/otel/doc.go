@@ -11,8 +11,8 @@
 // # Spans
 //
 // A run is a span below the span in the context passed to stone.Run, if there is one. Below the run, each visit of an ashlar,
-// each lane, model turn, tool call and attempt of a call is a span. Other events are events of the span to which they belong. A
-// span that failed has the status error, and the kind of the failure as error.type.
+// each lane, model turn, tool call and attempt of a call is a span. Any other event becomes an event of the span to which it
+// belongs. A failed span has the status error, and its attribute error.type is the kind of the failure.
 //
 // Names follow the semantic conventions for generative AI, version 1.41. Attributes for which the conventions have no name begin
 // with "stone.". The command stone export --as otlp sends existing trace files to a collector as the same spans.

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// NewProvider returns a provider that sends spans to a collector in batches over OTLP/HTTP. It is configured by OpenTelemetry's
-// environment variables and by the options. Its Shutdown sends the spans that are still in the queue.
+// NewProvider returns a provider that sends spans in batches to a collector over OTLP/HTTP. OpenTelemetry's environment variables
+// and the options configure it. Call its method Shutdown at the end to send the spans that are still queued.
 func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Option) (*sdk.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, opts...)
 	if err != nil {

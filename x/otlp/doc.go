@@ -4,7 +4,8 @@
 //	report, err := otlp.Export(ctx, file, otlp.Config{URL: "http://127.0.0.1:4318"})
 //	live, err := otlp.NewLive(otlp.Config{URL: "http://127.0.0.1:4318"}, say)
 //
-// A program with cli.Main sends the spans of its runs, and has export --as otlp, with this part:
+// The following part adds the option --as otlp of the command export to a program, and lets the program send the spans of its
+// runs:
 //
 //	func main() { cli.Main(Pipeline, otlp.Part) }
 //

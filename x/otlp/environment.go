@@ -8,7 +8,7 @@ import (
 )
 
 // FromEnv returns a Config based on OpenTelemetry's environment variables for the endpoint, headers and protocol of the exporter
-// (with or without TRACES_ in their names) and for the service name. The Config has no URL if the variables do not specify a
+// (with or without TRACES_ in their names) and for the service name. The URL of the Config is empty if the variables specify no
 // collector or disable exporters.
 func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	either := func(name string) (value, from string) {

@@ -30,32 +30,33 @@ type Config struct {
 
 	Service string // value of service.name; default "stone"
 
-	// Messages includes the requests to models and the answers, which a trace file contains only at level debug.
+	// Messages adds the messages of model requests and answers to the spans. A trace file contains them only at level debug.
 	Messages bool
 
-	// Patience is how long a batch is retried while the collector is busy (status 429, 502, 503 or 504). Zero means 1 minute; a
-	// negative value means no retries. A Retry-After longer than Patience ends the export.
+	// Patience is how long sending a batch is retried while the collector is busy (status 429, 502, 503 or 504). Zero means 1
+	// minute; a negative value means no retries. If the collector asks for a longer wait in Retry-After, the export ends with an
+	// error.
 	Patience time.Duration
 
 	// Skipped is called with each [*event.LineError] in the file, and with each warning from the collector. If it is nil, they are
 	// ignored.
 	Skipped func(error)
 
-	// Client sends the requests. The default client has a timeout of 30 s and does not follow redirects, which would send the
-	// headers elsewhere.
+	// Client sends the requests. Nil means a client that has a timeout of 30 s and does not follow redirects, because these would
+	// send the headers to another server.
 	Client *http.Client
 }
 
 // A Report is the result of an export.
 type Report struct {
 	Sent     int // number of spans that the collector accepted
-	Rejected int // number of spans that it rejected
+	Rejected int // number of spans that the collector rejected
 }
 
-// Export sends the trace in r. It returns when everything has been sent, a batch cannot be sent, or ctx is done. The report counts
-// the spans up to that point. If the collector cannot be reached at the first attempt, the export fails immediately, because the
-// collector is probably not running. Rejected spans do not stop the export, but make it return an error. Unusable lines are
-// skipped.
+// Export sends the spans of the trace file r to a collector. It returns when all spans have been sent, a batch cannot be sent, or
+// ctx is done. The report counts the spans sent until then. If the collector cannot be reached at the first attempt, Export
+// returns an error at once, because the collector is probably not running. If the collector rejects spans, Export sends the
+// remaining spans and then returns an error. Invalid lines of the file are skipped.
 //
 // Exporting the same trace again sends the same spans with the same IDs.
 func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
@@ -119,7 +120,7 @@ func (s *sender) add(ctx context.Context, sp *span) error {
 	return s.flush(ctx)
 }
 
-// flush sends the batch, unless it is empty. Afterwards the batch is empty, even after an error.
+// flush sends the batch, unless it is empty. The batch is empty afterwards, even if flush returns an error.
 func (s *sender) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil

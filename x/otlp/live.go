@@ -23,9 +23,9 @@ const (
 	lastTime = 5 * time.Second // maximum time that Close spends on sending the rest
 )
 
-// A Live sends spans while their runs are running. It is an event.Watcher for any number of runs. A run never waits for it: spans
-// that the collector does not accept in time are dropped. It does not use the OpenTelemetry SDK, with which every program that
-// calls cli.Main would link 35 modules instead of 15.
+// A Live is an event.Watcher for any number of runs that sends their spans while the runs are in progress. A run never waits for
+// a Live: spans that the collector does not accept in time are dropped. It does not use the OpenTelemetry SDK, with which every
+// program that calls cli.Main would link 35 modules instead of 15.
 type Live struct {
 	out   *sender
 	say   func(string)
@@ -43,7 +43,8 @@ type Live struct {
 	why     atomic.Pointer[error] // error because of which the first spans were dropped
 }
 
-// NewLive starts a Live. It calls say when it first drops spans and, if any were dropped, again on Close with their number.
+// NewLive starts and returns a Live. The Live calls say when it drops spans for the first time and, if it has dropped any, again
+// in Close with their number.
 func NewLive(cfg Config, say func(string)) (*Live, error) {
 	out, err := newSender(cfg)
 	if err != nil {
@@ -120,7 +121,7 @@ func (l *Live) run(ctx context.Context) {
 	}
 }
 
-// flush sends the batch, or drops it.
+// flush sends the batch. If that fails, it drops the batch.
 func (l *Live) flush(ctx context.Context) {
 	n, size, before := len(l.out.batch), l.out.size, l.out.report
 	err := l.out.flush(ctx)
@@ -134,7 +135,7 @@ func (l *Live) flush(ctx context.Context) {
 	l.drop(n, err)
 }
 
-// Close ends all spans, and returns when they have been sent or dropped, after at most 5 s.
+// Close ends all open spans and returns when all spans have been sent or, after at most 5 s, dropped.
 func (l *Live) Close() {
 	l.mu.Lock()
 	if l.closed {

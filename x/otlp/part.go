@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/telemetry"
 )
 
-// Part lets a program send the spans of runs in progress, and gives it export --as otlp and the section telemetry of a
-// configuration; see cli.Part.
+// Part lets a program send the spans of runs in progress, and adds the option --as otlp of the command export and the
+// configuration section telemetry; see cli.Part.
 var Part = &telemetry.Exporter{
 	Kind:   kinds.Kind{Name: sectionName, Section: sectionName, ReadSection: readSection},
 	Watch:  watch,

@@ -124,8 +124,8 @@ func (s *sender) send(ctx context.Context, all []*span) error {
 	return nil
 }
 
-// post sends a body, and retries until the collector responds and is not busy. It also retries after a lost connection, but not
-// before the first response, because then the collector is probably not running.
+// post sends a body. It retries while the collector is busy and after a lost connection. If the connection fails before the first
+// response of the collector, post returns an error at once, because the collector is probably not running.
 func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {
@@ -160,7 +160,7 @@ type reply struct {
 	body       []byte
 }
 
-// busy reports whether the protocol says that the same request may succeed later.
+// busy reports whether, according to the protocol, a request with this status may succeed later.
 func (r reply) busy() bool {
 	switch r.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -242,7 +242,7 @@ func (s *sender) taken(r reply) (rejected int, err error) {
 	return rejected, nil
 }
 
-// refused returns the error for a batch that the collector did not accept.
+// refused returns the error that reports that the collector did not accept a batch.
 func (s *sender) refused(r reply, more string) error {
 	var answer struct {
 		Message string `json:"message"`

@@ -62,7 +62,7 @@ func (sp *span) grow(n int) {
 	}
 }
 
-// full reports whether the spans in memory exceed the limit.
+// full reports whether the spans in memory exceed the size limit.
 func (sp *span) full() bool { return sp.held != nil && sp.held.Load() > maxHeld }
 
 // End implements spans.Span.

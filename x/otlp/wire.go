@@ -87,7 +87,7 @@ type texts struct {
 	Values []value `json:"values"`
 }
 
-// set sets an attribute. It replaces an earlier value.
+// set sets an attribute and replaces any earlier value.
 func (a *attributes) set(key string, v value) {
 	for i := range *a {
 		if (*a)[i].Key == key {
@@ -98,7 +98,7 @@ func (a *attributes) set(key string, v value) {
 	*a = append(*a, attribute{key, v})
 }
 
-// add adds attributes, and returns the approximate number of bytes added.
+// add adds attributes and returns their approximate size in bytes.
 func (a *attributes) add(attrs []slog.Attr) (size int) {
 	for _, attr := range attrs {
 		v := valueOf(attr.Value)
@@ -148,7 +148,7 @@ func text(s string) value {
 	return value{String: &s}
 }
 
-// cut limits the length of a text; a truncated text ends with "…".
+// cut returns the text, truncated and with "…" at the end if it is too long.
 func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
 
 // scope is the name of the library that created the spans.

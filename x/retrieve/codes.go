@@ -64,7 +64,7 @@ func codeOf(v, centre []float32) []byte {
 	return code
 }
 
-// An estimator holds the products of a question with every possible byte of a code.
+// An estimator contains, for a question, the product with every possible byte of a code at each position.
 type estimator []float32
 
 func estimate(q, centre []float32) estimator {
@@ -78,7 +78,7 @@ func estimate(q, centre []float32) estimator {
 	return e
 }
 
-// of estimates the cosine of question and vector, up to a constant.
+// of returns an estimate of the cosine between the question and a vector, up to a constant.
 func (e estimator) of(code []byte) float32 {
 	var a, b, c, d float32
 	factor := math.Float32frombits(binary.LittleEndian.Uint32(code))
@@ -197,7 +197,7 @@ type coded struct {
 // mostCodes is the maximum size of the codes in memory: 1.3 million codes of vectors with 1,536 numbers.
 const mostCodes = 512 << 20
 
-// estimates returns the vectors that may be nearest to a question. If some vectors are given, only these are considered.
+// estimates returns the vectors that may be nearest to a question. If among is not nil, only the texts in it are considered.
 func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map[key]bool, most int) ([]estimated, error) {
 	centre, err := st.centre()
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	return c, nil
 }
 
-// eachBlock calls visit for each block in the order of ids. Blocks up to newest are passed without content, because the caller
+// eachBlock calls visit for each block in the order of ids. Blocks with ids up to newest have no content, because the caller
 // already has it.
 func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit func(block)) error {
 	width := widthOf(st.Dimensions)
@@ -328,7 +328,7 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) erro
 	return next.store(ctx, s, tx)
 }
 
-// untidy returns the blocks to be compacted, and how many of them are included only because they are small.
+// untidy returns the blocks to be compacted, and the number of blocks that are included only because they are small.
 func (s *Store) untidy(ctx context.Context, tx *sql.Tx, gone map[key]bool) (ids []int64, small int, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, keys FROM blocks ORDER BY id`)
 	if err != nil {

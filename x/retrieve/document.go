@@ -16,8 +16,8 @@ type Block struct {
 	From, To, Page int
 }
 
-// A Reader splits a file into blocks. Meta describes the whole document; for example, it may contain a title. A Reader must be
-// safe for concurrent use. If it returns an error or panics, the file is skipped and reported.
+// A Reader splits a file into blocks. The result meta describes the document as a whole, for example with a title. A Reader must
+// be safe for concurrent use. If it returns an error or panics, the file is skipped and reported.
 type Reader func(data []byte) (blocks []Block, meta map[string]string, err error)
 
 // A Passage is a piece of a document.
@@ -33,7 +33,7 @@ type Passage struct {
 	Meta    map[string]string `json:"meta,omitempty"` // metadata of the document
 }
 
-// Source returns where the passage is: "guide.md:12-20" or "guide.pdf, page 3".
+// Source returns the location of the passage, such as "guide.md:12-20" or "guide.pdf, page 3".
 func (p *Passage) Source() string {
 	switch {
 	case p.Page > 0:

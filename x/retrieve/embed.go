@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An embedding computes vectors. It remembers what its runs have learned about the embedder and the store.
+// An embedding computes and stores vectors. It holds what is known so far about the embedder's limits and about vectors that
+// could not be stored.
 type embedding struct {
 	*Index
 	mu      sync.Mutex
@@ -46,8 +47,8 @@ func (e *embedding) embed(ctx context.Context, b batch) (done embedded, err erro
 	}, func(e embedded) budget.Usage { return e.Usage })
 }
 
-// save stores vectors that could not be stored before. As long as this fails, for example on a full disk, no more vectors are
-// paid for.
+// save stores vectors that could not be stored before. While it returns an error, for example because the disk is full, no more
+// vectors are requested.
 func (e *embedding) save(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,7 +105,7 @@ func (e *embedding) vectors(ctx context.Context, digests, texts []string, done *
 	return err
 }
 
-// refused reports whether a server has refused a request because of its content.
+// refused reports whether err means that a server has refused a request because of its content.
 func refused(err error) bool {
 	h, is := errors.AsType[*llm.HTTPError](err)
 	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, h.Status)
@@ -145,7 +146,7 @@ func (e *embedding) halve(ctx context.Context, digests, texts []string, why erro
 	return err
 }
 
-// places adds the places where a refused text occurs.
+// places appends an entry to all for each place in which a refused text occurs.
 func (s *Store) places(ctx context.Context, all []Skipped, r refusal) ([]Skipped, error) {
 	err := s.each(ctx, func(rows *sql.Rows) error {
 		var file string

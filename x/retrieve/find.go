@@ -60,8 +60,8 @@ func (s *Store) filter(q *Query) (text string, args []any) {
 	return text, args
 }
 
-// byWords ranks pieces by the words of a question. Strong is the number of pieces whose score is at least a fifth of the best
-// score.
+// byWords returns pieces ranked by the words of a question. The result strong is the number of pieces whose score is at least a
+// fifth of the best score.
 func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, strong int, err error) {
 	all := words(q.Text)
 	if len(all) == 0 {
@@ -112,8 +112,8 @@ type near struct {
 	cosine float32
 }
 
-// byVector ranks the n pieces nearest to v, a vector computed by the embedder. All vectors that it compares belong to the same
-// state of the index, even if another process rebuilds the index meanwhile.
+// byVector returns the n pieces nearest to v, a vector computed by the embedder, ranked by distance. All vectors that it compares
+// belong to the same state of the index, even if another process rebuilds the index meanwhile.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
 	for range 3 {
@@ -134,7 +134,7 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	return nil, s.explain(cmp.Or(err, error(rebuildingError{})))
 }
 
-// rebuildingError is the error of a search while another process rebuilds the index.
+// rebuildingError is returned by a search while another process rebuilds the index.
 type rebuildingError struct{}
 
 func (rebuildingError) Error() string { return "it is being rebuilt: search again" }
@@ -142,7 +142,7 @@ func (rebuildingError) Error() string { return "it is being rebuilt: search agai
 // Retryable returns true.
 func (rebuildingError) Retryable() bool { return true }
 
-// compare ranks the n pieces nearest to v. Candidates are selected by their codes; their cosines are exact.
+// compare returns the n pieces nearest to v, ranked by exact cosines. The candidates are selected by their codes.
 func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n int) ([]place, error) {
 	where, args := s.filter(q)
 	among, err := s.among(ctx, where, args)
@@ -170,7 +170,7 @@ func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n
 	return s.withDigests(ctx, best, where, args, n)
 }
 
-// among returns the digests of the texts in documents that match a filter. Without a filter, it returns nil.
+// among returns the digests of the texts in the documents that match the filter, or nil if there is no filter.
 func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bool, error) {
 	if where == "" {
 		return nil, nil
@@ -219,7 +219,7 @@ func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) 
 	return best, err
 }
 
-// withDigests ranks the pieces that have these texts. A text may occur in several files.
+// withDigests returns the pieces that have the given texts, in the same ranking. A text may occur in several files.
 func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ranking []place, err error) {
 	found, given := map[string][]int64{}, []any{}
 	for _, b := range best {

@@ -24,21 +24,23 @@ type Index struct {
 	Store *Store
 	// Embedder computes the vectors of pieces and questions. If nil, passages are ranked only by words.
 	Embedder llm.Embedder
-	// Readers maps file extensions, such as ".pdf", to readers. They take precedence over the built-in readers for Markdown and
-	// HTML. Files with other extensions are read as plain text.
+	// Readers contains readers by file extension, such as ".pdf". They take precedence over the built-in readers for Markdown and
+	// HTML. Any other file is read as plain text.
 	Readers map[string]Reader
 	// Size is the maximum length of a piece in bytes. Overlap is the maximum number of bytes that the next piece repeats, at most
 	// half of Size. Zero means 1,600 and 200. A negative Overlap means none.
 	Size, Overlap int
-	// Meta returns metadata of a file, to be used by Query.Where. It is called when the file is read. Nil adds none.
+	// Meta returns the metadata of a file, which Query.Where can select by. It is called when the file is read. If it is nil, no
+	// metadata is added.
 	Meta func(name string) map[string]string
 	// Folder identifies the folder that is indexed. A store that contains documents of another folder is refused, because
 	// Pipeline would remove them. If Folder is "", this is not checked.
 	Folder string
 	// Rebuild replaces all vectors if the embedder has changed. The new embedder is tested with a request first.
 	Rebuild bool
-	// Rerank orders the 50 best passages of a search, or the best Query.K if that is more. It returns their positions in hits,
-	// best first. It may omit some, and may set Relevance in hits. Nil keeps the order.
+	// Rerank changes the order of the 50 best passages of a search, or of the best Query.K passages if that is more. It returns
+	// positions in hits, best first. It may omit passages and may set the Relevance of hits. If Rerank is nil, the order is not
+	// changed.
 	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
 }
 
@@ -53,7 +55,7 @@ const (
 func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
 func (x *Index) overlap() int { return min(max(cmp.Or(x.Overlap, 200), 0), x.size()/2) }
 
-// name returns the provider and the model that compute the vectors.
+// name returns the name of the provider and the model that compute the vectors.
 func (x *Index) name() string {
 	if x.Embedder == nil {
 		return ""
@@ -90,7 +92,7 @@ type Skipped struct {
 // Indexed is the type of the node that Index.Pipeline produces.
 var Indexed = dag.NewType[Report]("retrieve/indexed")
 
-// A survey is what a run has to do.
+// A survey lists the work that a run has to do.
 type survey struct {
 	Files   []task    `json:"files,omitempty"` // new and changed files
 	Same    int       `json:"same"`
@@ -173,8 +175,8 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	)
 }
 
-// Check returns the error with which Pipeline would refuse the store: its vectors were computed by another embedder, or its
-// documents belong to another folder.
+// Check returns an error if the vectors in the store were computed by another embedder or its documents belong to another folder,
+// because Pipeline refuses such a store. Otherwise it returns nil.
 func (x *Index) Check(ctx context.Context) error {
 	state, err := x.Store.State(ctx)
 	switch name := x.name(); {
@@ -188,7 +190,7 @@ func (x *Index) Check(ctx context.Context) error {
 	return nil
 }
 
-// survey compares a folder with the store.
+// survey compares a folder with the store and returns the work to do.
 func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	if err := x.Check(ctx); err != nil {
 		return s, err
@@ -275,7 +277,7 @@ func (w *walk) skip(name string, err error) {
 	}
 }
 
-// compare compares a file with the store.
+// compare compares a file with the store and records whether it must be read.
 func (w *walk) compare(name string) {
 	data, err := read(w.files, name)
 	if err == nil {
@@ -332,7 +334,7 @@ func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch
 	return all, err
 }
 
-// report removes vectors that are no longer used, and returns the counts.
+// report removes vectors that are no longer used and returns the report of the run.
 func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
 	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
 		return r, err

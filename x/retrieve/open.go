@@ -8,17 +8,17 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// ErrNone matches the error of Open for an index that does not exist.
+// ErrNone is matched, in errors.Is, by the error of Open if the index does not exist.
 var ErrNone = errors.New("no index")
 
-// An Opener opens the index at an address. If the index does not exist, the opener creates it if make is set; otherwise it
-// returns an error that matches ErrNone.
+// An Opener opens the index at an address. If the index does not exist and make is true, the Opener creates it; if make is false,
+// it returns an error that matches ErrNone.
 type Opener func(ctx context.Context, address string, make bool) (*Store, error)
 
 var openers = map[string]Opener{}
 
-// Register registers an Opener for addresses with a scheme; "" is the scheme of files. Packages that implement a store call it
-// from init.
+// Register registers an Opener for addresses with the given scheme; "" is the scheme of files. Packages that implement a store
+// call Register from init.
 func Register(scheme string, o Opener) { openers[scheme] = o }
 
 // Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must import the
@@ -35,8 +35,8 @@ func Open(ctx context.Context, address string, make bool) (*Store, error) {
 	return o(ctx, address, make)
 }
 
-// Claim keeps other processes from building the index until release is called; otherwise they would pay for the same vectors. It
-// returns an error if another process is building the index.
+// Claim prevents other processes from building the index until release is called, because they would pay for the same vectors. If
+// another process is already building the index, Claim returns an error.
 func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
 	if s.dialect.Claim == nil {
 		return func() error { return nil }, nil

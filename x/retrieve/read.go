@@ -22,7 +22,7 @@ var readers = map[string]Reader{
 	".md": Markdown, ".markdown": Markdown, ".html": HTML, ".htm": HTML, ".xhtml": HTML,
 }
 
-// reader returns the reader for a file, and the document's type.
+// reader returns the reader for a file and the type of the document.
 func (x *Index) reader(name string) (Reader, string) {
 	ext := strings.ToLower(path.Ext(name))
 	if r := x.Readers[ext]; r != nil {
@@ -44,7 +44,7 @@ var known = map[string]string{".pdf": "x/retrieve/pdf"}
 // errBinary is the reason why a binary file is skipped.
 var errBinary = errors.New("binary or not UTF-8")
 
-// unreadable returns the reason why a file cannot be read, or nil.
+// unreadable returns an error that says why a file cannot be read as text, or nil if it can.
 func (x *Index) unreadable(name string, data []byte) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
@@ -112,7 +112,7 @@ func safely(read Reader, data []byte) (blocks []Block, meta map[string]string, e
 	return blocks, meta, err
 }
 
-// Text reads plain text, in which blank lines separate paragraphs.
+// Text is a Reader for plain text, in which blank lines separate paragraphs.
 func Text(data []byte) ([]Block, map[string]string, error) {
 	return paragraphs(lines(data), 1), nil, nil
 }
@@ -149,8 +149,8 @@ var (
 	fence     = regexp.MustCompile("^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")  // CommonMark 4.5
 )
 
-// Markdown reads Markdown: headings, paragraphs and fenced code blocks, which are not split. The first heading is the title of
-// the document.
+// Markdown is a Reader for Markdown. It returns headings, paragraphs and fenced code blocks, which are not split. The first
+// heading is the title of the document.
 func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 	all := lines(data)
 	start := 0 // first of the lines that are not in a block yet

@@ -11,8 +11,8 @@ import (
 // unspaced contains the scripts that do not separate words by spaces or, as Korean, do not separate endings from words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// isUnspaced reports whether a letter belongs to an unspaced script. The prolonged sound mark of Katakana is included, although
-// Unicode assigns it to no script.
+// isUnspaced reports whether a letter belongs to an unspaced script. This includes the prolonged sound mark of Katakana, although
+// Unicode assigns the mark to no script.
 func isUnspaced(r rune) bool { return r > 0x0dff && (r == 'ー' || unicode.In(r, unspaced...)) }
 
 // indexable returns a text in a form whose words a store can find. The text is in lower case, because some database locales

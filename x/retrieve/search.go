@@ -26,7 +26,7 @@ type Query struct {
 	Where map[string]string `json:"where,omitempty"`
 	// Under selects the documents below a folder, or a single document.
 	Under string `json:"under,omitempty"`
-	// Words ranks only by words, so that no vector has to be computed.
+	// Words means to rank passages only by words, so that no vector of the question is computed.
 	Words bool `json:"words,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (q *Query) Check() error {
 	return nil
 }
 
-// folderOf returns a folder in the form that document names have; "" means the whole index.
+// folderOf returns the name of a folder in the form of document names, or "" for the whole index.
 func folderOf(under string) string {
 	if under = path.Join(".", under); under == "." {
 		return ""
@@ -67,7 +67,8 @@ type Hit struct {
 	Passage
 	// Score is the sum of 1/(60+rank) over the ranks by words and by vectors.
 	Score float64 `json:"score"`
-	// WordRank and VectorRank are the ranks by words and by vectors, counted from 1. Zero means not found.
+	// WordRank and VectorRank are the ranks by words and by vectors, counted from 1. Zero means that this ranking does not
+	// contain the passage.
 	WordRank   int `json:"word-rank,omitempty"`
 	VectorRank int `json:"vector-rank,omitempty"`
 	// FusedRank is the rank by Score, counted from 1, of a passage that Index.Rerank has reordered.
@@ -89,8 +90,8 @@ const (
 	byBoth  = "words and vectors"
 )
 
-// Search answers a question. Within a run, the question's vector is charged to the account of the run, and the hits are recorded
-// as a step, which a resumed run replays.
+// Search returns the passages that match a query. Within a run, the cost of the question's vector is charged to the run's
+// account, and the answer is recorded as a step, which a resumed run replays.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	a, err := paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.find(ctx, q) },
 		func(a Answer) budget.Usage { return a.Usage })
@@ -100,7 +101,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	return a, x.rerank(ctx, &q, &a)
 }
 
-// paid does work as a recorded step that is charged to the run's account. Outside a run, it only does the work.
+// paid calls work as a recorded step that is charged to the run's account. Outside a run, it only calls work.
 func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
 	if stone.In(ctx).Path() == "" {
 		return work(ctx)
@@ -124,7 +125,8 @@ func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, 
 	return v, err
 }
 
-// Effects returns the effects that searches within a query have: reading the store, and calling the embedder.
+// Effects returns the effects of searches that are restricted by q: reading the store and, unless only words are ranked, calling
+// the embedder.
 func (x *Index) Effects(q Query) []string {
 	remote := x.Store != nil && x.Store.dialect.Remote
 	asks := x.Embedder != nil && !q.Words && x.Embedder.Info().Mode != llm.Mock
@@ -137,7 +139,7 @@ func (x *Index) Effects(q Query) []string {
 	return []string{effect.FSRead}
 }
 
-// Quote returns an estimate of the cost of a Lookup.
+// Quote returns an estimate of the cost of a Lookup of q.
 func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	if x.Embedder == nil || q.Words {
 		return budget.Quote{}
@@ -145,8 +147,8 @@ func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	return llm.QuoteEmbed(ctx, x.Embedder, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
 }
 
-// Lookup is like Search, for callers that charge and record the search themselves, as the applicator does for a capability. The
-// answer or the error contains the cost.
+// Lookup is like Search, but neither charges nor records the search, because its callers do so themselves, as the applicator does
+// for a capability. The answer or the error contains the cost.
 func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
 	a, err := x.find(ctx, q)
 	if err != nil {
@@ -250,7 +252,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 	return nil
 }
 
-// rerank reorders the candidates and keeps as many as the query requests.
+// rerank returns the candidates in the order of Index.Rerank, at most as many as the query requests.
 func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	if x.Rerank == nil || len(a.Hits) == 0 {
 		return nil
@@ -278,8 +280,9 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 // nowhere is a folder that contains no document.
 const nowhere = ".."
 
-// Within returns q restricted by base. K of base is the default and the maximum of q.K, Where of base is added, q.Under is
-// confined to Under of base, and Words of base disables vectors. If Where of q contradicts Where of base, nothing is found.
+// Within returns a copy of q that is restricted by base: base.K is the default and the maximum of K, the conditions in base.Where
+// are added, Under must be below base.Under, and base.Words disables vectors. If q.Where contradicts base.Where, the result finds
+// nothing.
 func (q Query) Within(base Query) Query {
 	if base.K > 0 {
 		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)

@@ -25,7 +25,7 @@ const maxLevel = 6
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var path [maxLevel]string
 	var units []unit
-	var alone *Block // a heading below which there is no text yet
+	var alone *Block // a heading that is not followed by text yet
 	flush := func(level int) {
 		if alone != nil && level <= alone.Level {
 			text := Block{Text: short(alone.Text), From: alone.From, To: alone.To, Page: alone.Page}
@@ -75,7 +75,8 @@ func headings(path []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(path), func(h string) bool { return h == "" }), " > ")
 }
 
-// unitsOf returns a block as one unit. If the block is too long, it returns its lines, or the sentences or words of a line.
+// unitsOf returns the units of a block: the whole block or, if it is too long, its lines. A line that is too long is split into
+// sentences or words.
 func unitsOf(b Block, size int) (units []unit) {
 	if len(b.Text) <= size {
 		return []unit{{b.Text, "\n\n", b.From, b.To, b.Page}}
@@ -154,7 +155,7 @@ func pack(units []unit, heading string, size, overlap int) (pieces []Passage) {
 	return pieces
 }
 
-// back returns how many of the last units fit into overlap and into room, both in bytes.
+// back returns the number of units at the end that together have at most overlap and at most room bytes.
 func back(units []unit, overlap, room int) (n int) {
 	left := min(overlap, room)
 	for n < len(units) {

@@ -22,7 +22,7 @@ type State struct {
 	about   string // centre of the codes, as base64
 }
 
-// State returns a description of what the store contains.
+// State returns a summary of the contents of the store.
 func (s *Store) State(ctx context.Context) (st State, err error) {
 	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
 		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
@@ -38,7 +38,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// made returns the facts that are stored about an index.
+// made returns the facts about an index that are stored in it.
 func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
 	if err != nil {
@@ -69,12 +69,12 @@ func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	return st, rows.Err()
 }
 
-// An EmbedderError reports an index whose vectors were computed by another embedder.
+// An EmbedderError reports that the vectors in an index were computed by another embedder.
 type EmbedderError struct {
 	Built, Asked string
 }
 
-// Error returns what is wrong and what to do.
+// Error returns a text that says what is wrong and what to do.
 func (e *EmbedderError) Error() string {
 	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the embedder of the index, or rebuild the vectors", e.Built, e.Asked)
 }

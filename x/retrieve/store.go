@@ -40,7 +40,8 @@ type Dialect struct {
 	PutWords string
 	// Remote means that the database is reached over the network.
 	Remote bool
-	// Claim implements Store.Claim. Ours reports whether the claim succeeded. If nil, nothing is claimed.
+	// Claim implements Store.Claim. The result ours reports whether the claim succeeded. If Claim is nil, Store.Claim does
+	// nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
 	// Words selects the ids and scores of pieces that match a text, best first. Each %s is replaced by Among, or by nothing. The
 	// parameters are the text, for each %s the parameters of its conditions, and the number of rows.
@@ -59,7 +60,7 @@ type Dialect struct {
 // mostConnections is the maximum number of database connections of concurrent searches. With SQLite, it also limits their memory.
 const mostConnections = 16
 
-// NewStore returns a Store that uses a database, and creates missing tables. Close closes db.
+// NewStore returns a Store that uses the database db, after creating any missing tables. Closing the Store closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	db.SetMaxOpenConns(mostConnections) // no operation waits for a second connection while it holds one
 	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes, turn: make(chan struct{}, 1)}}

@@ -1,5 +1,5 @@
-// Package screen provides the screen of the command. With its part, a program that is called without a command shows its pipeline
-// on the full terminal.
+// Package screen shows a pipeline on the full screen of a terminal. A program with its part does so if it is called without a
+// command:
 //
 //	func main() { cli.Main(Pipeline, screen.Part) }
 package screen

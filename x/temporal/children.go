@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Children returns a starter for journal.Elsewhere that starts child runs in a pool. The parents must be in the same journal, and
-// the pool's workers must know the children's pipelines.
+// Children returns a starter for journal.Elsewhere that starts child runs in a pool of workers. Parents and children must be in
+// the same journal, and the pool's workers must have the pipelines of the children.
 func Children(c client.Client, j journal.Journal, pool string) journal.Starter {
 	return &children{c, j, pool}
 }
@@ -83,7 +83,7 @@ func ended(s journal.State) bool {
 	return false
 }
 
-// state returns what the parent is told about a child that has ended or is waiting.
+// state returns the state of a child that has ended or is waiting, in the form that its parent receives.
 func (s *children) state(ctx context.Context, info journal.RunInfo) (st journal.ChildState, err error) {
 	st = journal.ChildState{State: info.State, Failure: info.Failure, Usage: info.Usage}
 	switch info.State {
@@ -112,8 +112,8 @@ func (s *children) Answer(ctx context.Context, c journal.Child, path string, a a
 	return err
 }
 
-// Cancel implements [journal.Starter]. It notifies the worker that holds the run, which then cancels the run. If no process holds
-// the run, it is canceled in the journal.
+// Cancel implements [journal.Starter]. It notifies the worker that holds the run, and the worker cancels the run. If no process
+// holds the run, Cancel cancels the run in the journal.
 func (s *children) Cancel(ctx context.Context, id string) error {
 	err := s.client.CancelWorkflow(ctx, id, "")
 	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
@@ -129,7 +129,7 @@ func (s *children) Cancel(ctx context.Context, id string) error {
 // errOrphan is the reason why a child run ends whose parent is gone.
 var errOrphan = errors.New("its parent was canceled or removed")
 
-// orphan reports whether a run is the child of a run that was canceled or removed.
+// orphan reports whether a run is a child whose parent was canceled or removed.
 func (w Worker) orphan(ctx context.Context, info journal.RunInfo) bool {
 	parent := info.Labels[journal.Parent]
 	if parent == "" {

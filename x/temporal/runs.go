@@ -26,7 +26,7 @@ type Run struct {
 	ID       string // at most 180 bytes
 	Pipeline stone.Ashlar
 	Input    dag.DAG
-	Pool     string            // pool whose workers hold the run
+	Pool     string            // name of the pool whose workers execute the run
 	Labels   map[string]string // as in journal.Options
 }
 
@@ -62,9 +62,9 @@ func sourceOf(info journal.RunInfo) (s source) {
 	return s
 }
 
-// Start records the start of a run in the journal and lets Temporal run it. A run that has ended, has failed or waits for an
-// answer is resumed; a run that is in progress is left alone. The error is a *journal.ChangedError if the run was started with a
-// different pipeline or input.
+// Start records the start of a run in the journal and starts its workflow on the Temporal cluster. If the run already exists and
+// has ended, has failed or waits for an answer, Start resumes it; if it is in progress, Start does nothing. If the existing run
+// was started with a different pipeline or input, the error is a *journal.ChangedError.
 //
 // A run keeps the limit.Rank of the ctx with which it was started, even in processes that resume it. Temporal dispatches waiting
 // tasks in this order: runs for which a person is waiting, then runs with priorities above zero, zero, and below zero. Tenants
@@ -73,7 +73,7 @@ func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error
 	return start(ctx, c, j, r, source{})
 }
 
-// start is like Start, but also takes a source. The source is used only when the run is first started.
+// start is like Start, but also records the source about. It uses the source only when the run is started for the first time.
 func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about source) error {
 	if err := checkRun(r.ID); err != nil {
 		return err
@@ -109,7 +109,7 @@ func startOptions(run, pool string, rank limit.Rank) client.StartWorkflowOptions
 	}
 }
 
-// priority converts a rank to Temporal's format. The name of the tenant is not sent.
+// priority returns a rank in Temporal's format, without the name of the tenant.
 func priority(r limit.Rank) (p temporal.Priority) {
 	switch {
 	case r.Interactive:
@@ -144,7 +144,7 @@ func Wait(ctx context.Context, c client.Client, run string) (journal.State, erro
 	return journal.State(st.State), err
 }
 
-// find returns the run with exactly this id. A prefix is not sufficient.
+// find returns the run whose id is exactly the given id, not a run for which it is only a prefix.
 func find(ctx context.Context, j journal.Journal, run string) (journal.RunInfo, error) {
 	info, err := j.Find(ctx, run)
 	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != run {

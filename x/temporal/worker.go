@@ -23,7 +23,7 @@ import (
 
 // A Worker executes runs of a pool.
 type Worker struct {
-	Client  client.Client // with a lazy client, the server may be started later
+	Client  client.Client // the connection to the Temporal server; with a lazy client, the server may be started later
 	Journal journal.Journal
 	Pool    string // name of the task queue
 	// Pipelines are the pipelines that the worker can run. They may include several versions of the same pipeline.
@@ -61,7 +61,8 @@ func (w Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start starts an SDK worker. While the server cannot be reached, it retries until ctx ends. Any other error is returned.
+// start starts an SDK worker. While the server cannot be reached, start retries until ctx is done. Any other error is returned at
+// once.
 func (w Worker) start(ctx context.Context) (stop func(), err error) {
 	const longest = 10 * time.Second
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, longest) {
@@ -141,7 +142,7 @@ func (w Worker) pipelineOf(info journal.RunInfo) (p stone.Ashlar, err error) {
 	return p, fmt.Errorf("run %q of pipeline %q: %w", info.ID, info.Pipeline, errOther)
 }
 
-// status returns the status of a finished run for Temporal.
+// status returns the Status of a finished run, which is sent to Temporal.
 func (w Worker) status(ctx context.Context, run string, err error) (Status, error) {
 	var failure *stone.Failure
 	switch {
@@ -172,10 +173,10 @@ const (
 	heldError    = "another process holds the run"
 )
 
-// again returns an error after which Temporal starts the activity again.
+// again returns an error for Temporal, which then starts the activity again.
 func again(why string) error { return temporal.NewApplicationError(why, "stone") }
 
-// told logs an error and returns the error to send to Temporal.
+// told logs err and returns an error without contents, to be sent to Temporal.
 func (w Worker) told(ctx context.Context, run string, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errStopped):

@@ -91,7 +91,7 @@ func (c conversation) owns(info journal.RunInfo) bool {
 	return info.Labels[tenantLabel] == c.Tenant()
 }
 
-// ours checks that a run of the conversation belongs to the pipeline.
+// ours returns an error if a run of the conversation belongs to another pipeline.
 func (c conversation) ours(info journal.RunInfo) error {
 	if info.Pipeline != c.p.Name {
 		return conflict("the conversation %q is one with the pipeline %q: choose another id", c.name, info.Pipeline)
@@ -99,7 +99,7 @@ func (c conversation) ours(info journal.RunInfo) error {
 	return nil
 }
 
-// turn returns the turn whose run has this name. If there is none, the error is journal.ErrNoRun.
+// turn returns the turn whose run has the given name. If there is no such turn, the error is journal.ErrNoRun.
 func (c conversation) turn(run string) (journal.RunInfo, error) {
 	info, err := c.Journal().Find(c.ctx, run)
 	if err == nil && (info.Labels[turn.ChatLabel] != c.name || !c.owns(info)) {
@@ -111,8 +111,8 @@ func (c conversation) turn(run string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// before returns the turn that a request follows: the turn of the newest reply that the client has. If the client sends no
-// replies, this is the newest turn, unless the client replaces its first message.
+// before returns the turn that a request follows: the turn of the newest reply that the client has or, if the client sends no
+// replies, the newest turn. If the client replaces its first message, there is no such turn.
 func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	for i, id := range req.Replies {
 		if i == maxReplies {
@@ -265,7 +265,7 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 	return nil
 }
 
-// number returns the turn with this number. If there is none, it returns the zero value.
+// number returns the turn with the given number, or the zero value if there is none.
 func (c conversation) number(n string) (journal.RunInfo, error) {
 	i, _ := strconv.Atoi(n)
 	info, err := c.turn(turnID(c.name, i))
@@ -275,7 +275,8 @@ func (c conversation) number(n string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// request returns the request that starts the turn with this number. After is the number of the turn that it continues.
+// request returns the request that starts the turn with the given number. The argument after is the number of the turn that it
+// continues.
 func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given talk.Given, err error) {
 	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{turn.ChatLabel: c.name, turn.NumberLabel: number, turn.AfterLabel: after, turn.MessageLabel: req.Message}}
 	said, err := c.said(after)
@@ -286,8 +287,8 @@ func (c conversation) request(number, after string, req *turn.Request) (start ap
 	return start, given, ofTalk(err)
 }
 
-// said returns the conversation up to and including the turn with this number. For a turn without an answer, it contains the
-// actions of the turn's agent. A turn whose agent has not started is omitted.
+// said returns the messages of the conversation up to and including the turn with the given number. For a turn without an answer,
+// they are the actions of the turn's agent. A turn whose agent has not started is omitted.
 func (c conversation) said(number string) (said []llm.Message, err error) {
 	at, err := c.number(number)
 	for err == nil && at.ID != "" && at.State != journal.Done {

@@ -68,7 +68,7 @@ func (c conversation) history(before string) (page []turn.Exchange, next string,
 	return page, "", err
 }
 
-// exchanges reads the messages of a turn.
+// exchanges returns the messages of a turn as exchanges.
 func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 	input, err := journal.Input(c.ctx, c.Journal(), info)
 	if err != nil {

@@ -86,8 +86,8 @@ func threads(ctx context.Context, c protocol.Caller, q journal.Query) (api.Threa
 	return page, nil
 }
 
-// thread reads the turns of a conversation, and returns the number of turns that it has examined. If the given turn is not the
-// newest, the thread has no turns.
+// thread returns a conversation and the number of turns that it has examined. If the given turn is not the newest, the thread has
+// no turns.
 func thread(ctx context.Context, c protocol.Caller, newest journal.RunInfo) (t api.Thread, looked int, err error) {
 	name, tenant := newest.Labels[turn.ChatLabel], newest.Labels[tenantLabel]
 	q := journal.Query{Pipeline: newest.Pipeline, Labels: map[string]string{turn.ChatLabel: name}, Limit: somePage}

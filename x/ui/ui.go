@@ -22,7 +22,7 @@ import (
 // Without the header, the turn continues, and the client can come back to it.
 const stopHeader = "Stone-Stop"
 
-// Part serves the protocols. It can be a part of the command, or an element of serve.Config.Protocols.
+// Part serves the AI SDK's UI message stream and AG-UI. It can be a part of a program, or an element of serve.Config.Protocols.
 var Part = protocol.Protocol{Routes: []protocol.Route{
 	{Pattern: "GET /v1/threads", Role: protocol.Read, Serve: listThreads},
 	{Pattern: "POST /v1/ui/{name}", Role: protocol.Read, Serve: postUI}, // further roles may be required; see conversation.follow
@@ -123,7 +123,7 @@ func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
 }
 
-// earlierThan returns the parts of a turn's replies that precede a given reply.
+// earlierThan returns the parts of a turn that belong to earlier replies than the given reply.
 func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
 	leave, err := c.Place(c.ctx)
@@ -145,7 +145,7 @@ func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen
 	return seen, err
 }
 
-// replyTo returns the newest turn and the id of its reply, and reports whether this is the reply to a message.
+// replyTo returns the newest turn and the id of its reply, and reports whether this reply answers the given message.
 func (c conversation) replyTo(message string) (info journal.RunInfo, reply string, missed bool, err error) {
 	leave, err := c.Place(c.ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package wire contains the common parts of the protocol clients: one POST whose answer is a stream, with retries, timeouts,
-// limits and redaction of secrets.
+// Package wire contains the common parts of the protocol clients: it sends a POST request and reads the answer as a stream, with
+// retries, timeouts, limits and redaction of secrets.
 package wire
 
 import (
@@ -24,14 +24,14 @@ type Options struct {
 	Header           http.Header
 	HTTP             *http.Client
 	KeyFunc          llm.KeyFunc // returns the key for KeyHeader of each request; nil if there is none
-	KeyHeader        string      // the header that carries the key
+	KeyHeader        string      // header that contains the key
 	KeyPrefix        string      // the text before the key
 	Edit             func(*http.Request) error
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration
 	Limiter          *limit.Limiter // nil means no limits
-	FreeCache        bool           // whether tokens read from a cache do not count towards limits
+	FreeCache        bool           // tokens read from a cache do not count towards limits
 }
 
 // Client sends requests to one endpoint. It is safe for concurrent use.
@@ -41,10 +41,10 @@ type Client struct {
 	http      *http.Client
 	timeouts  llm.Timeouts
 	retry     llm.Retry
-	progress  time.Duration // the time between two Progress deltas
+	progress  time.Duration // time between two Progress deltas
 	own       *redact.Set   // the client's secrets
 	keys      *keys         // nil if the key never changes
-	carry     [2]string     // the key's header and the text before the key in it
+	carry     [2]string     // header that contains the key, and the text before the key
 	edit      func(*http.Request) error
 	limiter   *limit.Limiter
 	freeCache bool
@@ -79,12 +79,12 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Endpoint returns the URL without the parts that may be secret.
+// Endpoint returns the URL of the endpoint, without parts that may be secret.
 func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// Mode returns the origin of the answers, as reported by the transport, or else llm.Live.
+// Mode returns where answers come from: the Mode of the transport if it has one, and otherwise llm.Live.
 func (c *Client) Mode() string {
 	if t, ok := c.http.Transport.(interface{ Mode() string }); ok {
 		return t.Mode()
@@ -119,7 +119,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
 	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
-	t.DisableCompression = true // because a compressed stream arrives in bursts
+	t.DisableCompression = true // a compressed stream would arrive in bursts
 	return t
 }
 
@@ -139,7 +139,7 @@ func httpClient(own *http.Client) *http.Client {
 	return &c
 }
 
-// harmless lists headers that never contain secrets.
+// harmless contains the names of headers that never contain secrets.
 var harmless = []string{"Content-Type", "Accept", "Anthropic-Version", "Anthropic-Beta", "User-Agent"}
 
 // secretsIn returns the secrets in the headers and the URL of a request.
@@ -163,12 +163,12 @@ func redactedURL(s string) string {
 	return u.String()
 }
 
-// clean redacts the client's and the run's secrets in text.
+// clean returns text with the client's and the run's secrets redacted.
 func (c *Client) clean(ctx context.Context, text string) string {
 	return redact.From(ctx).Clean(c.keys.secrets().Clean(c.own.Clean(text)))
 }
 
-// redact redacts secrets in an error.
+// redact returns err with secrets redacted.
 func (c *Client) redact(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
 		e.Message, e.Type, e.Code = c.clean(ctx, e.Message), c.clean(ctx, e.Type), c.clean(ctx, e.Code)
@@ -179,7 +179,7 @@ func (c *Client) redact(ctx context.Context, err error) error {
 	return err
 }
 
-// Unfinished is a Decoder for a protocol in which a server can answer before the model has finished.
+// Unfinished is implemented by a Decoder if the server can end its answer before the model has finished.
 type Unfinished interface {
 	Decoder
 	// Rest returns the path, below the endpoint, from which the whole answer can be read as one document, or "" if all of it has

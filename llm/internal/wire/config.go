@@ -18,8 +18,8 @@ import (
 
 var versioned = regexp.MustCompile(`/v\d`)
 
-// CompleteURL returns the full address of an endpoint. The base URL may contain the version in its path, or already be complete;
-// otherwise, the given version is added.
+// CompleteURL returns the full address of an endpoint. The base URL may contain a version in its path or be complete already.
+// Otherwise, CompleteURL adds the given version.
 func CompleteURL(base, version, endpoint string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -37,8 +37,7 @@ func CompleteURL(base, version, endpoint string) string {
 	return u.String()
 }
 
-// Header returns the header of every request. Configured headers replace
-// the provider's.
+// Header returns the headers of every request. Configured headers replace the provider's headers.
 func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Type", "application/json")
@@ -52,7 +51,7 @@ func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
 	return h
 }
 
-// CheckExtra rejects reserved fields of the body.
+// CheckExtra returns an error if extra contains a reserved field of the body.
 func CheckExtra(extra map[string]any, reserved []string) error {
 	var bad []string
 	for _, key := range slices.Sorted(maps.Keys(extra)) {
@@ -66,12 +65,12 @@ func CheckExtra(extra map[string]any, reserved []string) error {
 	return fmt.Errorf("Extra must not set %s: use the fields of Config and Request", strings.Join(bad, ", "))
 }
 
-// OneLine joins the lines of a joined error.
+// OneLine returns the message of a joined error on one line.
 func OneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// Merge sets extra fields in the body. The value nil removes a field.
+// Merge sets the extra fields in the body. If the value of a field is nil, Merge removes the field.
 func Merge(body, extra map[string]any) {
 	for key, value := range extra {
 		if value == nil {
@@ -109,7 +108,7 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 }
 
 // Tools returns the tools in the form that most protocols use: name, description, and the schema of the input, in the field that
-// schema names. The result strict lists the functions whose schema the provider can enforce.
+// schema names. The result strict contains the functions whose schema the provider can enforce.
 func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
 	wired := make([]map[string]any, len(list))
 	for i, offer := range d.Tools(list, strict) {
@@ -124,7 +123,7 @@ func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) [
 	return wired
 }
 
-// ToolCall returns a tool call with the arguments received. The arguments are complete if they are valid JSON, or if they are
+// ToolCall returns a tool call with the arguments received so far. They count as complete if they are valid JSON, or if they are
 // empty and the model has finished the call.
 func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	call := llm.ToolCall{ID: id, Name: name}
@@ -140,7 +139,7 @@ func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	return call
 }
 
-// Says reports whether the field of an error has a value, because some servers send empty fields.
+// Says reports whether a field with an error has a value. Some servers send empty fields.
 func Says(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "{}", "[]", `""`, "false", "0":
@@ -149,5 +148,6 @@ func Says(raw json.RawMessage) bool {
 	return true
 }
 
-// Ping reports whether the data of an event is neither an object nor an HTML page, but a word or null that keeps a stream alive.
+// Ping reports whether the data of an event only keeps the stream alive, that is, whether it is a word or null rather than an
+// object or an HTML page.
 func Ping(data []byte) bool { return data[0] != '{' && data[0] != '<' }

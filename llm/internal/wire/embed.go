@@ -15,20 +15,20 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder is the part that all providers' embedders share.
+// An Embedder contains the code shared by the embedders of all providers.
 type Embedder struct {
 	model  Model
 	body   func(req *llm.EmbedRequest) map[string]any
 	client func() *Client // returns a client for the endpoint
 	read   func(data []byte) (Vectors, error)
-	most   atomic.Int32 // the maximum number of texts that the server accepts; 0 means unknown
+	most   atomic.Int32 // maximum number of texts that the server accepts; 0 means unknown
 }
 
-// Vectors is a provider's answer.
+// Vectors is a provider's answer to an embedding request.
 type Vectors struct {
 	Vectors [][]float32
 	Model   string
-	Tokens  *int // the number of input tokens; nil if the server does not report it
+	Tokens  *int // number of input tokens; nil if the server does not report it
 }
 
 // NewEmbedder returns an Embedder for a Setup whose Defaults have been set. The function body builds the body of a request, read
@@ -48,8 +48,8 @@ func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[strin
 	return e
 }
 
-// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and a limited number of bytes. A rejected request
-// is therefore split in half, and the accepted number of texts is remembered.
+// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and a limited number of bytes. If a request is
+// rejected, Embed therefore splits it in half, and remembers the accepted number of texts.
 func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	return sum, nil
 }
 
-// all embeds some texts of a request, and adds the vectors and the usage to sum.
+// all embeds part of the texts in a request, and adds the vectors and the usage to sum.
 func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []string, sum *llm.Embedding) error {
 	for len(texts) > 0 {
 		n := len(texts)
@@ -100,7 +100,7 @@ func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []strin
 	return nil
 }
 
-// tooMany reports whether a server may have rejected a request because of the number or length of its texts.
+// tooMany reports whether err may mean that the server rejected a request because of the number or length of its texts.
 func tooMany(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, refused.Status)
@@ -176,13 +176,13 @@ func (d *vectorDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 
 func (d *vectorDecoder) Reply() *llm.Reply { return &d.reply }
 
-// Check returns all faults of the configuration on one line, or nil.
+// Check returns an error that lists all faults of the configuration on one line, or nil if there are none.
 func (e *Embedder) Check() error { return e.model.Check() }
 
 // Info returns the model's Info.
 func (e *Embedder) Info() llm.Info { return e.model.Info() }
 
-// String returns the model and its address, for every verb of package fmt.
+// String returns the name and the address of the model.
 func (e *Embedder) String() string {
 	info := e.Info()
 	return fmt.Sprintf("%s.Embedder(%s at %s)", info.Provider, info.Model, info.Endpoint)

@@ -35,16 +35,16 @@ type question struct {
 	method string
 	url    *url.URL
 	body   []byte
-	tokens int  // the estimated number of tokens
-	answer bool // whether the request calls a model; an empty answer is then retried once
+	tokens int  // estimated number of tokens
+	answer bool // the request calls a model, so an empty answer is retried once
 }
 
 // exchange is one request and its answer. A separate goroutine sends and reads, so that the consumer can also wait for timeouts
 // and cancellation.
 type exchange struct {
 	head    chan head
-	pieces  chan []byte // closed at the body's end; a piece is valid until the next piece
-	err     error       // why the body ended, or nil at its normal end; set before pieces is closed
+	pieces  chan []byte // closed at the end of the body; a piece is valid until the next one
+	err     error       // reason why the body ended, or nil; set before pieces is closed
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 	buffers *[2][pieceSize]byte // one buffer is filled while the other is consumed
@@ -101,7 +101,7 @@ func (x *exchange) run(ctx context.Context, c *Client, q question) {
 	go x.pass(ctx, answer)
 }
 
-// finish marks the end of the answer.
+// finish records the end of the answer.
 func (x *exchange) finish() {
 	close(x.pieces)
 	close(x.done)
@@ -150,7 +150,7 @@ func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
 	return c.keyed(ctx, func(key llm.Secret) (*http.Response, error) { return c.try(ctx, q, key) })
 }
 
-// try sends the request once, with the key if it is not empty.
+// try sends the request once. If key is not empty, the request contains the key.
 func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Response, error) {
 	ctx = context.WithValue(ctx, connectLimit{}, c.timeouts.Connect)
 	req, err := http.NewRequestWithContext(ctx, q.method, q.url.String(), bytes.NewReader(q.body))
@@ -205,7 +205,7 @@ func exhausted(body []byte) bool {
 	return json.Unmarshal(body, &e) == nil && slices.Contains([]string{e.Error.Code, e.Error.Type}, "insufficient_quota")
 }
 
-// requestID returns the request ID from the headers that providers use for it.
+// requestID returns the provider's ID of the request, from one of the headers that providers use for it, or "" if there is none.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Trace-Id", "Cf-Ray"} {
 		if id := h.Get(name); id != "" {

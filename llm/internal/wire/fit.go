@@ -22,8 +22,8 @@ const serverKey = "stone/server"
 // fitted is a request in the form that the server accepts.
 type fitted struct {
 	req    *llm.Request
-	server string            // the server whose metadata is kept
-	back   map[string]string // maps the tool names sent to the server to the original names; nil if all are equal
+	server string            // server whose metadata is kept
+	back   map[string]string // original names of the tools, by the names sent to the server; nil if all are equal
 }
 
 // fit returns the request with call IDs, tool names and media that the server accepts, and without fields that only another
@@ -62,7 +62,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 	return f
 }
 
-// without returns metadata without the fields that only the server which sent them understands.
+// without returns a copy of metadata without the fields that only the server that sent them understands.
 func (m *Model) without(metadata map[string]json.RawMessage) map[string]json.RawMessage {
 	kept := maps.Clone(metadata)
 	for _, key := range m.setup.Kept {
@@ -93,7 +93,7 @@ func (f *fitted) calls(i int) []llm.ToolCall {
 	return msg.ToolCalls
 }
 
-// names replaces tool names that the server rejects, and returns the new names by the old names.
+// names replaces tool names that the server rejects. It returns the new names, by old name.
 func (f *fitted) names(n *rules.Naming) map[string]string {
 	var names map[string]string
 	for i := range f.req.Tools {
@@ -126,8 +126,8 @@ func (f *fitted) taken(name string) bool {
 // The IDs of results change with those of their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
-	var turn []llm.ToolCall // the calls of the last turn, unchanged
-	var now []string        // the current IDs of these calls
+	var turn []llm.ToolCall // calls of the last turn, unchanged
+	var now []string        // current IDs of these calls
 	for i := range f.req.Messages {
 		msg := &f.req.Messages[i]
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Way is a way to request a response format.
+// A Way is a way of requesting a response format.
 type Way int
 
 // The ways, strictest first.
@@ -28,8 +28,8 @@ const (
 // formatKey is the context key for the Way that the table of models permits.
 type formatKey struct{}
 
-// Schema returns the schema of a response format for the provider to enforce, or nil. It also returns the system text, which
-// contains the schema unless the provider's own server adds it.
+// Schema returns the schema of a response format that the provider is to enforce, or nil if it is to enforce none. It also returns
+// the system text, which contains the schema unless the provider's own server adds it.
 func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system string) (json.RawMessage, string) {
 	if way > Enforced {
 		return nil, structured.System(system, f, false)
@@ -38,7 +38,7 @@ func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system str
 	return schema, structured.System(system, f, schema != nil && m.Own())
 }
 
-// A Question is a request in the form of a provider.
+// A Question is a request in the form that a provider expects.
 type Question struct {
 	Fields  func(req *llm.Request, model string, way Way) (map[string]any, error)
 	Decoder func(requestID string) Decoder
@@ -48,7 +48,7 @@ type Question struct {
 }
 
 // Ask streams the answer to a request, as Client.Stream does. If the server rejects the response format, Ask repeats the request
-// with the next Way, and the model remembers the accepted one. Ask handles a rejected answer limit in the same manner.
+// with the next Way, and the model remembers the accepted one. Ask handles a rejected answer limit in the same way.
 func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
 	if m.err != nil {
 		yield(llm.Delta{Reply: &llm.Reply{}}, m.err)
@@ -99,14 +99,14 @@ type asking struct {
 	name    string
 	format  *llm.Format
 	way     Way
-	earlier error // why the previous way was rejected
+	earlier error // reason why the previous way was rejected
 	yield   func(llm.Delta, error) bool
 	relax   func(error) bool
 	fit     *fitted
 	body    map[string]any
-	said    bool // whether a piece of the answer was passed on
+	said    bool // a piece of the answer was passed on
 	relaxed bool
-	refused error // the server's rejection of this way, if any
+	refused error // error with which the server rejected this way, if any
 }
 
 // pass passes on a delta, unless it reports that the format was rejected. If the client repeats requests with that status, the
@@ -136,7 +136,7 @@ func (a *asking) pass(d llm.Delta, err error) bool {
 	return a.yield(d, err)
 }
 
-// String describes the way in a few words.
+// String returns a short description of the way.
 func (w Way) String() string {
 	return [...]string{"enforced", "asked for in JSON mode", "told in the system text"}[w]
 }
@@ -205,7 +205,7 @@ func (w *ways) learn(model string, f *llm.Format, way Way, refused error) {
 	w.known[key] = way
 }
 
-// JSON marshals a string or a value decoded from JSON; neither can fail.
+// JSON returns the JSON of v, a string or a value decoded from JSON. Marshaling these cannot fail.
 func JSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

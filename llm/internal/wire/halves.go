@@ -19,7 +19,7 @@ var (
 	secondHalf = regexp.MustCompile(`"\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 )
 
-const halfSize = 6 // the length of an escape such as \ud83d
+const halfSize = 6 // length of an escape such as \ud83d
 
 // join returns the event with the first half from an earlier event added, and without a first half at the end of a text.
 func (h *halves) join(data []byte) []byte {
@@ -56,13 +56,13 @@ func escaped(data []byte, at int) bool {
 	return n%2 == 1
 }
 
-// MadeIDs makes tool call IDs for an answer whose server does not provide any. The IDs are unique among all answers.
+// MadeIDs generates the tool call IDs of an answer whose server does not provide any. No two answers have the same ID.
 type MadeIDs struct {
 	prefix string
 	n      int
 }
 
-// Next returns the next ID.
+// Next returns a new ID.
 func (m *MadeIDs) Next() string {
 	if m.prefix == "" {
 		m.prefix = strings.ToLower(rand.Text()[:10])

@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// keys holds the key for requests, which comes from a KeyFunc.
+// keys caches the key for requests, which comes from a KeyFunc.
 type keys struct {
 	read llm.KeyFunc
 	busy chan struct{} // a lock whose waiters respect their contexts
 	key  llm.Secret
-	end  time.Time // when the key is read again; zero means only after it is rejected
-	// secret holds the key and the previous key, which a late error may quote.
+	end  time.Time // time when the key is read again; zero means only after the server rejects it
+	// secret contains the key and the previous key, which a late error may quote.
 	secret atomic.Pointer[redact.Set]
 }
 
@@ -29,11 +29,11 @@ func newKeys(read llm.KeyFunc) *keys {
 	return &keys{read: read, busy: make(chan struct{}, 1)}
 }
 
-// early is how long before it expires a key is read again. If a tenth of the key's lifetime is shorter, that time applies
-// instead.
+// early is the time before a key expires at which the key is read again. If a tenth of the key's lifetime is shorter, that time
+// applies instead.
 const early = time.Minute
 
-// get returns the key. It reads the key again if there is none yet, if the key is about to expire, or if the server has rejected
+// get returns the key. It calls the KeyFunc if there is no key yet, if the key is about to expire, or if the server has rejected
 // it.
 func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
 	select {
@@ -98,7 +98,7 @@ func (c *Client) key(ctx context.Context, refused llm.Secret) (llm.Secret, error
 	return key, err
 }
 
-// secrets returns the keys to redact, or nil if there are none.
+// secrets returns the set of keys to redact, or nil if there are none.
 func (k *keys) secrets() *redact.Set {
 	if k == nil {
 		return nil

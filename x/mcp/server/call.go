@@ -50,7 +50,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 	return out, nil
 }
 
-// begin returns the run of a call. If answers came with the call, it first records them.
+// begin returns the run of a call, after starting it if necessary. If the call contains answers, begin first records them.
 func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) (run api.Run, said said, err error) {
 	if req.Params.RequestState == "" {
 		input, err := p.input(req.Params.Arguments)
@@ -84,7 +84,7 @@ func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) 
 // the caller may see the run.
 type state struct {
 	run     string // empty if the text was not created by String
-	round   int    // number of times the user was asked
+	round   int    // number of times that the user has been asked
 	refused int    // consecutive rejected answers
 }
 
@@ -113,10 +113,11 @@ func abandon(ctx context.Context, c client, run string) {
 	_, _ = c.Cancel(ctx, run) // an error means that the run is over or the server is closing
 }
 
-// maxRefused is the maximum number of consecutive answers of a user that may be rejected.
+// maxRefused is the maximum number of consecutive answers of a user that are rejected before the server stops asking.
 const maxRefused = 3
 
-// await waits for a run. It asks the run's questions if the client supports it and the user has not left them open.
+// await waits until a run has stopped or the wait has elapsed. If the client can ask its user, await asks the run's questions,
+// until the user leaves one open.
 func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, run api.Run, said said) (*sdk.CallToolResult, error) {
 	told := s.tell(ctx, c, req, run.ID)
 	defer told.stop()
@@ -158,7 +159,7 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 	}
 }
 
-// stopped returns a run once it has stopped or the wait has elapsed, and its open questions.
+// stopped waits until a run has stopped or the wait has elapsed, and returns the run and its open questions.
 func stopped(ctx context.Context, c client, id string, wait time.Duration) (run api.Run, open []api.Question, err error) {
 	if run, err = c.Result(ctx, id, wait); err != nil {
 		return run, nil, err
@@ -215,7 +216,7 @@ func ended(s journal.State) string {
 	return "was " + string(s)
 }
 
-// plain returns JSON as text. A string is returned without quotes.
+// plain returns a JSON value as text: a string without quotes, any other value as JSON.
 func plain(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -235,7 +236,7 @@ func refusal(err error) (*sdk.CallToolResult, error) {
 	return res, nil
 }
 
-// notFound reports whether the API returned a not-found problem.
+// notFound reports whether err is a not-found problem of the API.
 func notFound(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status != http.StatusForbidden && p.Status < 500

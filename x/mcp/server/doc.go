@@ -1,5 +1,5 @@
-// Package server serves published pipelines to clients of the Model Context Protocol, over
-// HTTP as a mount of a server, or over standard input and output.
+// Package server serves published pipelines to clients of the Model Context Protocol (MCP), either over HTTP, as a mount of a
+// serve.Server, or over standard input and output.
 //
 //	s, err := serve.New(serve.Config{
 //		Journal:   db,
@@ -7,7 +7,8 @@
 //		Mounts:    map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 //	})
 //
-// [Part] adds it to the command: stone serve offers it at /mcp, and stone mcp serves one client.
+// [Part] adds MCP to a program: the command serve then offers it at /mcp, and the command mcp serves one client over standard
+// input and output.
 //
 // # Tools
 //
@@ -25,9 +26,9 @@
 // and a person has to answer it elsewhere. The client's model cannot answer unless [Config.ModelMayAnswer] is set: run_answer
 // only makes the client ask its user.
 //
-// Cancelling a call cancels its run, because nobody else knows of the run. A run whose call has returned continues. The same
-// holds for runs of a client on standard input and output: when the client ends, the next server that opens the journal resumes
-// them.
+// Canceling a call cancels its run, because no one else knows of the run. If a call has returned before its run has ended, the
+// run continues. The same holds for runs of a client on standard input and output: when the client ends, the next server that
+// opens the journal resumes them.
 //
 // # Resources
 //

@@ -28,7 +28,7 @@ type ofAnswer struct {
 	Cancel   bool   `json:"cancel,omitempty" jsonschema:"cancel the question instead"`
 }
 
-// addHelpers adds the tools that act on runs.
+// addHelpers adds the tools run_status, run_result, run_answer and run_cancel, which act on runs.
 func (s *server) addHelpers() {
 	no, yes := false, true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
@@ -61,7 +61,7 @@ func (s *server) addHelpers() {
 			return nil, err
 		}
 		res := s.outcomeOf(run, nil)
-		res.IsError = false // the call succeeded: it was to describe the run
+		res.IsError = false // the tool has done its work, which is to describe the run
 		return res, nil
 	})
 }
@@ -78,7 +78,7 @@ func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequ
 	return s.described(ctx, c, run)
 }
 
-// userAnswers makes the client ask its user the questions of a run. The model cannot answer.
+// userAnswers makes the client ask its user the questions of a run, so that the model cannot answer them.
 func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
 	run, err := c.Run(ctx, in.Run)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolReq
 	return s.await(ctx, c, req, run, said)
 }
 
-// byPerson explains how a person can answer the questions of a run.
+// byPerson returns a text that explains how a person can answer the questions of a run.
 func byPerson(run string) string {
 	return fmt.Sprintf("a person answers with \"stone answer %s\", or on the page of the run", run)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// Config configures how pipelines are served. Its zero value is usable.
+// Config configures how pipelines are served. The zero value is valid.
 type Config struct {
 	// Wait is how long a call waits for its run before it returns the run's id, at most a minute. Zero means 50 s, because many
 	// clients give up after a minute.
@@ -25,7 +25,8 @@ type Config struct {
 	// ModelMayAnswer lets the client's model answer questions itself, with the tool run_answer. Questions guard the model's
 	// actions, so by default run_answer only makes the client ask its user.
 	ModelMayAnswer bool
-	// By identifies the client of Serve in recorded answers, for example as "user ada". A mount uses the callers of its server.
+	// By identifies the client of Serve in recorded answers, as in "user ada". Mount does not use it, because the server
+	// identifies the callers.
 	By string
 }
 
@@ -53,7 +54,7 @@ type server struct {
 	gone func() bool // reports whether the client or the server has ended
 }
 
-// Mount serves the pipelines over streamable HTTP.
+// Mount returns a mount that serves the pipelines over streamable HTTP.
 func Mount(cfg Config) serve.Mount {
 	return func(of *serve.Server) (serve.Handler, error) {
 		s, err := newServer(of, cfg)
@@ -72,8 +73,9 @@ func Mount(cfg Config) serve.Mount {
 	}
 }
 
-// Serve serves the pipelines to one client until the client ends or ctx is done. The client may do everything. Most programs pass
-// their standard input and output as in and out. When Serve returns, a read of in may still be in progress.
+// Serve serves the pipelines to one client, which writes to in and reads from out, until the client disconnects or ctx is done.
+// The client has all permissions. Most programs pass their standard input and output. When Serve returns, a read of in may still
+// be in progress.
 func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
 	s, err := newServer(of, cfg)
 	if err != nil {
@@ -184,7 +186,7 @@ func version() string {
 	return "(devel)"
 }
 
-// client is the API on behalf of a caller.
+// client calls the API on behalf of a caller.
 type client struct {
 	inside.Client
 	model inside.Client // like Client, but records answers as given by the caller's model
@@ -202,5 +204,5 @@ func withClient(ctx context.Context, c client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// callerOf returns the API on behalf of the caller of a request.
+// callerOf returns a client for the caller of a request.
 func callerOf(ctx context.Context) client { return ctx.Value(clientKey{}).(client) }

@@ -17,7 +17,7 @@ type teller struct {
 	states chan journal.State // states in which the run stopped; each follows after all earlier steps were sent
 }
 
-// tell starts a teller. The teller is silent if the client did not request progress.
+// tell starts a teller for a call. If the client has not requested progress, the teller sends nothing.
 func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, run string) *teller {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &teller{cancel, make(chan struct{}), make(chan journal.State, maxStates)}
@@ -49,7 +49,7 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 const (
 	// lastSteps is the maximum time for sending the last steps of a stopped run.
 	lastSteps = time.Second
-	// maxStates is the number of times that a run can stop during a call and have its last steps awaited.
+	// maxStates is how many times during a call, at most, finish waits for the last steps of a stopped run.
 	maxStates = 64
 )
 

@@ -50,14 +50,14 @@ func requests(open []api.Question, invalid map[string]string) sdk.InputRequestMa
 	return out
 }
 
-// form returns a question as a form.
+// form returns the form with which the client asks its user a question.
 func form(q api.Question, problem string) *sdk.ElicitParams {
 	return &sdk.ElicitParams{Mode: "form", Message: messageOf(q, problem), RequestedSchema: requested(q)}
 }
 
 type object = map[string]any
 
-// requested returns the schema of a form: an object with plain fields.
+// requested returns the schema of a form: an object whose fields are strings, numbers, booleans or lists of choices.
 func requested(q api.Question) json.RawMessage {
 	fields := answers.Of(q.Schema).Fields
 	if len(fields) == 0 {
@@ -87,8 +87,8 @@ func requested(q api.Question) json.RawMessage {
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
 }
 
-// choices returns the choices that have no blank. For the other choices it returns the prefix before the blank, keyed by the
-// choice without its reason: for example, "no: " under "no".
+// choices returns the choices without a blank. It also returns a map that contains, for each choice with a blank, the text before
+// the blank: for example, "no: " under the key "no".
 func choices(all []string) (plain []string, blanks map[string]string) {
 	blanks = map[string]string{}
 	for _, c := range all {
@@ -101,7 +101,7 @@ func choices(all []string) (plain []string, blanks map[string]string) {
 	return plain, blanks
 }
 
-// encode returns the JSON of a text or of a JSON value.
+// encode returns the argument as JSON.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -147,8 +147,8 @@ func messageOf(q api.Question, problem string) string {
 	return fmt.Sprintf("%s\n\nThe previous answer was not accepted: %s", q.Text, problem)
 }
 
-// response returns the answer from a completed form, or an empty text if the user cancels the question. Decided is false if the
-// user has not decided.
+// response returns the answer in a completed form, or "" if the user cancels the question. If the user has not decided, decided
+// is false.
 func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool, err error) {
 	switch res.Action {
 	case "decline":
@@ -198,7 +198,7 @@ type said struct {
 	refused map[string]string // reasons why answers were not accepted
 }
 
-// answerAll answers those open questions of a run for which there are responses, by path.
+// answerAll answers the open questions of a run whose paths are in the map of responses.
 func answerAll(ctx context.Context, c client, run string, open []api.Question, given sdk.InputResponseMap) (s said, err error) {
 	s.refused = map[string]string{}
 	for _, q := range open {
@@ -209,7 +209,7 @@ func answerAll(ctx context.Context, c client, run string, open []api.Question, g
 	return s, err
 }
 
-// elicit asks the user of a client with a session.
+// elicit asks the user of a client that has a session, and records the answers.
 func elicit(ctx context.Context, c client, session *sdk.ServerSession, run string, open []api.Question, before said) (s said, err error) {
 	s.refused = map[string]string{}
 	for _, q := range open {

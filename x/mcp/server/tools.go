@@ -22,10 +22,10 @@ import (
 type pipeline struct {
 	api.Pipeline
 	wrapped bool              // the input is not an object, so it is passed as the argument "input"
-	renamed map[string]string // original names of the input's fields, by argument, where they differ
+	renamed map[string]string // original name of each renamed field of the input, by the name of its argument
 }
 
-// toolOf describes a pipeline as a tool.
+// toolOf returns the tool that represents a pipeline.
 func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	p := pipeline{Pipeline: described}
 	var head struct {
@@ -53,7 +53,8 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 // it.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// rename renames all other arguments in a schema; for example, a plan's slot user/tone becomes user_tone.
+// rename returns a schema in which arguments with other names are renamed; for example, a plan's slot user/tone becomes
+// user_tone.
 func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	var properties map[string]json.RawMessage
@@ -95,7 +96,7 @@ func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(encode(object))))
 }
 
-// named restores the original field names of a call's arguments.
+// named returns the arguments of a call with the original field names of the input.
 func (p pipeline) named(arguments json.RawMessage) json.RawMessage {
 	var given map[string]json.RawMessage
 	if p.renamed == nil || json.Unmarshal(arguments, &given) != nil {
@@ -114,7 +115,7 @@ func (p pipeline) named(arguments json.RawMessage) json.RawMessage {
 	return text
 }
 
-// input returns a run's input from the arguments of a call.
+// input returns the input of a run, made from the arguments of a call.
 func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	arguments = p.named(arguments)
 	if text := bytes.TrimSpace(arguments); len(text) == 0 || !p.wrapped && text[0] == '{' {
@@ -148,7 +149,7 @@ func outcomeSchema(result json.RawMessage) json.RawMessage {
 		`"usage":{"type":"object"}},"required":["run","state"]}`, moved(result, "result"))
 }
 
-// moved returns a schema for use as the schema of a property, with its references adjusted.
+// moved returns a schema whose references are adjusted for use as the schema of a property.
 func moved(schema json.RawMessage, property string) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, schema) != nil { // invalid JSON: the SDK reports the error

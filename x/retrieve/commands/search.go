@@ -1,4 +1,4 @@
-// Package commands provides the commands index and search for a program. They read text, Markdown, HTML and PDF:
+// Package commands provides the commands index and search, for documents in plain text, Markdown, HTML and PDF:
 //
 //	func main() { cli.Main(Pipeline, commands.Part) }
 package commands
@@ -29,7 +29,7 @@ import (
 // Part provides the commands.
 var Part = &library.Library{Open: open}
 
-// open opens an index. An index that is to be built is claimed until it is closed.
+// open opens an index. If the index is to be built, open claims it until it is closed.
 func open(ctx context.Context, c library.Config) (*library.Index, error) {
 	store, err := retrieve.Open(ctx, c.Index, c.Make)
 	if errors.Is(err, retrieve.ErrNone) {
@@ -78,8 +78,7 @@ func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed
 	}, nil
 }
 
-// own returns the name of the index file relative to the folder of the documents, if the file is in that folder. Otherwise it
-// returns "".
+// own returns the name of the index file relative to the folder of the documents, or "" if the file is not in that folder.
 func own(c library.Config) string {
 	name, err := filepath.Rel(filepath.FromSlash(c.Folder), filepath.Base(c.Index))
 	if err != nil || redact.IsDatabase(c.Index) || !filepath.IsLocal(name) {

@@ -116,8 +116,8 @@ func objectStreams(data []byte) (sum int64) {
 	return sum
 }
 
-// inflated returns the size in bytes to which a compressed stream expands, counting only slightly beyond most. It returns 0 if
-// the stream is not compressed. A stream may be compressed several times.
+// inflated returns the size in bytes to which a compressed stream expands, or 0 if the stream is not compressed. It stops
+// counting shortly after most. A stream may be compressed several times.
 func inflated(r io.Reader, most int64) int64 {
 	layers := 0
 	for b := bufio.NewReader(r); ; layers++ {

@@ -48,7 +48,7 @@ type writing struct {
 	forms   int
 }
 
-// page reads a page. If the page is damaged, the part after the damage is lost.
+// page reads the letters of a page. If the page is damaged, the letters after the damage are missing.
 func (w *writing) page(p pdf.Page) (err error) {
 	defer func() {
 		switch cause := recover().(type) {

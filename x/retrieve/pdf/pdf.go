@@ -2,7 +2,7 @@
 //
 //	index.Readers = map[string]retrieve.Reader{".pdf": pdf.Read}
 //
-// It finds only text that the file contains as text. Scanned pages contain no text and are skipped.
+// It reads only the text that the file contains as text. Scanned pages, which contain only images, are skipped.
 //
 // It uses github.com/ledongthuc/pdf, which is written in pure Go without dependencies, and reports the position of every letter,
 // from which lines and spaces are derived. Two alternatives were rejected: github.com/klippa-app/go-pdfium can read more damaged
@@ -31,8 +31,8 @@ const (
 	maxDepth = 64 // maximum depth of the page tree
 )
 
-// Read is a retrieve.Reader. Each page becomes one or more blocks with the number of the page. Read returns an error after 30
-// seconds, or if the file expands to more than 64 MiB, not counting the object streams of an encrypted file.
+// Read is a retrieve.Reader for PDF files. Each page becomes one or more blocks that have the number of the page. Read returns an
+// error after 30 seconds, or if the file expands to more than 64 MiB, not counting the object streams of an encrypted file.
 func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
 	type result struct {
 		blocks []retrieve.Block

@@ -47,7 +47,7 @@ func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 	return open(ctx, address, true)
 }
 
-// Part allows the commands of a program, and its capabilities of the kind search, to use indexes in PostgreSQL.
+// Part lets the commands of a program, and its capabilities of the kind search, use indexes in PostgreSQL.
 var Part = stores.Imported{}
 
 func init() { retrieve.Register("postgres", open) }
@@ -98,7 +98,7 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 const putWords = `WITH new (id, heading, text) AS (VALUES (?::bigint, ?::text, ?::text)) UPDATE pieces SET words =
 	setweight(to_tsvector('english', new.heading), 'A') || setweight(to_tsvector('english', new.text), 'B') FROM new WHERE pieces.id = new.id`
 
-// known returns an error if the index has other tables.
+// known returns an error if the tables of the index have another format.
 func known(ctx context.Context, db *sql.DB) error {
 	made := 0
 	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 0) FROM about WHERE name = 'format'`).Scan(&made)

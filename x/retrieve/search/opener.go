@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// share returns the opener of an index. All capabilities of a configuration get the same opener, so that they share the open
-// index and its codes in memory. The configuration closes the opener.
+// share returns the opener of an index. All capabilities of a configuration that use the same index receive the same opener, so
+// that they share the open index and its codes in memory. The configuration closes the opener.
 func share(r *kinds.Reader, index string) *opener {
 	all, _ := r.Parts["search"].(map[string]*opener)
 	if all == nil {
@@ -55,7 +55,7 @@ type opened struct {
 
 // An attempt is an attempt to open an index.
 type attempt struct {
-	waiting int // number of waiting searches; the last one that gives up cancels the attempt
+	waiting int // number of waiting searches; when all have given up, the attempt is canceled
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // error of the attempt, once it is done
@@ -63,7 +63,7 @@ type attempt struct {
 
 var errClosed = errors.New("the index was closed")
 
-// open returns the store, and a function to call when the search has ended.
+// open returns the store and a function that the caller must call when the search has ended.
 func (o *opener) open(ctx context.Context) (*retrieve.Store, func() error, error) {
 	for {
 		info := o.stat()
@@ -171,7 +171,7 @@ func (o *opener) close() error {
 	return o.retire()
 }
 
-// say returns the text of an error without the location of the index, which callers must not see.
+// say returns the text of an error without the location of the index, which remote callers must not see.
 func (o *opener) say(err error) string {
 	text, name := err.Error(), o.index
 	if redact.IsDatabase(o.index) {

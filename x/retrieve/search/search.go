@@ -77,8 +77,8 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 }
 
-// New returns a capability of the kind search for an index. Its id defaults to "search". Base restricts every request; see
-// retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
+// New returns a capability of the kind search that searches the index x. If m.ID is empty, the id is "search". The argument base
+// restricts every request; see retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
 	say := func(err error) string { return err.Error() }
 	return capability(m.Needing(x.Effects(base)...), x, base, say, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
@@ -89,8 +89,8 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-// capability returns a capability that searches the index returned by open. Say converts an error of the index to a text that
-// callers elsewhere may see.
+// capability returns a capability that searches the index that open returns. The function say returns the text of an error in a
+// form that remote callers may see.
 func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say func(error) string, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
 	quote := func(ctx context.Context, req *call.Request) budget.Quote {
@@ -126,7 +126,7 @@ func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say 
 	}}
 }
 
-// read decodes the input of a request and restricts it by base.
+// read returns the query in the input of a request, restricted by base.
 func read(input call.JSON, base retrieve.Query) (q retrieve.Query, err error) {
 	if json.Unmarshal(input, &q.Text) != nil {
 		d := json.NewDecoder(bytes.NewReader(input))
@@ -173,9 +173,9 @@ var (
 	ordered    = dag.NewType[order]("search/order")
 )
 
-// Rerank returns a function for retrieve.Index.Rerank that makes a call. The call's Intent is "search/rerank" unless spec has
-// one. The input is {"question": …, "passages": [text, …]}, and the answer is {"order": [2, 0]}: the positions of the best
-// passages. The answer may also contain their "scores", in the same order. The function must be called in the body of a run,
+// Rerank returns a function for retrieve.Index.Rerank that makes the call spec. If spec has no Intent, the intent is
+// "search/rerank". The input is {"question": …, "passages": [text, …]}, and the answer is {"order": [2, 0]}: the positions of the
+// best passages. The answer may also contain their "scores", in the same order. The function must be called in the body of a run,
 // which records and pays for the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 	spec.Intent = cmp.Or(spec.Intent, terms.Rerank)

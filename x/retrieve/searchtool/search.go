@@ -16,8 +16,9 @@ type input struct {
 	K     int    `json:"k,omitempty" jsonschema:"how many passages to return, at most 20; 5 without it"`
 }
 
-// Tool returns the tool search_documents. Its result contains passages with file and lines, which the model can cite. Base
-// restricts every call; see retrieve.Query.Within. The vectors of questions are charged to the account of the run.
+// Tool returns the tool search_documents, which searches the index. Its result contains passages with their files and lines,
+// which the model can cite. The argument base restricts every call; see retrieve.Query.Within. The costs of the questions'
+// vectors are charged to the account of the run.
 func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 	return tool.Func("search_documents", "Searches documents for passages about a question. Each passage has its source: the file and its lines.",
 		func(ctx context.Context, in input) (agent.Result, error) {

@@ -44,7 +44,7 @@ const query = `SELECT rowid, -bm25(words, 2.0, 1.0) FROM words WHERE words MATCH
 // among contains a plus, because SQLite would otherwise search for the words again for each piece.
 const among = ` AND +rowid IN (SELECT p.id FROM pieces p JOIN documents d ON d.id = p.document WHERE true %s)`
 
-// ErrNone matches the error of Read for a file that does not exist.
+// ErrNone is matched, in errors.Is, by the error of Read if the file does not exist.
 var ErrNone = retrieve.ErrNone
 
 func init() {
@@ -110,7 +110,8 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check returns an error for a file of another program or with other tables. It reports whether the file is empty.
+// check returns an error if the file belongs to another program or its tables have another format. It also reports whether the
+// file is empty.
 func check(db *sql.DB) (empty bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).

@@ -13,8 +13,8 @@
 // "solver/too-large". A formula that is not decided within Conflicts fails with "solver/gave-up".
 //
 // The solver (gophersat) cannot be cancelled. It is therefore stopped when it reports a learned clause, so that a cancelled call
-// does not keep using the processor. Only one formula is solved at a time; other calls wait for their turn, so set a timeout if
-// formulas come from others.
+// does not keep using the processor. Only one formula is solved at a time, and other calls wait, so set a timeout if you do not
+// trust the source of the formulas.
 //
 // Part adds the kind solver/sat to a program.
 package sat

@@ -16,7 +16,7 @@ const (
 	kindGaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
 )
 
-// Config limits the work. A zero field means its default.
+// Config limits the size of formulas and the work of the solver. A zero field means the default.
 type Config struct {
 	Variables int // maximum number of variables of a formula; 100,000 by default
 	Literals  int // maximum number of literals in all clauses and groups; 2,000,000 by default
@@ -39,7 +39,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// New returns the capability. By default, its id is solver/sat, its kind solver and its intent sat/solve.
+// New returns a capability that decides whether a formula is satisfiable. Empty fields of m have defaults: the id solver/sat, the
+// kind solver and the intent sat/solve.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/sat"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {
@@ -92,7 +93,7 @@ func (f *formula) named(model []bool) map[string]bool {
 	return named
 }
 
-// holds checks a model against the formula.
+// holds reports whether a model satisfies the formula.
 func (f *formula) holds(model []bool) error {
 	count := func(literals []int) int {
 		n, seen := 0, map[int]bool{}
@@ -122,7 +123,7 @@ func (f *formula) holds(model []bool) error {
 	return nil
 }
 
-// compile returns equivalent clauses, with the variables of the formula and additional ones.
+// compile returns clauses that are equivalent to the formula. They contain additional variables.
 func (f *formula) compile() (clauses [][]int, variables int) {
 	variables = len(f.names)
 	add := func(literals ...int) {
@@ -165,8 +166,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 	return clauses, variables
 }
 
-// tidy returns each literal once, and whether a literal occurs together with its negation, which makes the clause true in any
-// case.
+// tidy returns the literals of a clause without duplicates, and reports whether the clause is always true because it contains a
+// literal and its negation.
 func tidy(literals []int) (once []int, taut bool) {
 	seen := make(map[int]bool, len(literals))
 	for _, l := range literals {

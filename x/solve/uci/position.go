@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// LegalMove is a check that out.move is a legal move, such as "e2e4" or "Nf3", in the position input.fen. Without fen, the
-// position is that at the start of a game.
+// LegalMove is a check that accepts an answer only if out.move is a legal move, such as "e2e4" or "Nf3", in the position
+// input.fen. If the input has no fen, the position is the start of a game.
 func LegalMove(_ context.Context, s call.Subject) error {
 	var input struct {
 		FEN string `json:"fen"`
@@ -96,7 +96,7 @@ func possible(p *chess.Position) error {
 	return nil
 }
 
-// move returns the legal move with this name in either notation.
+// move returns the legal move with the given name in either notation, or an error if there is none.
 func (p *position) move(text string) (m chess.Move, err error) {
 	defer func() {
 		if r := recover(); r != nil {

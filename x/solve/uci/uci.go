@@ -22,13 +22,13 @@ const (
 	engineFailed = "chess/engine"    // the engine exited or violated the protocol
 )
 
-// Config configures the engine. Calls with the zero value fail with "runtime/unavailable".
+// Config configures the engine. Command is required: without it, calls fail with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the engine, followed by its arguments.
 	Command []string
 	// Options are the UCI options that are set before the search, such as "Hash": "64".
 	Options map[string]string
-	// MoveTime is the search time if the input sets no limit. The default is one second.
+	// MoveTime is the search time if the input sets no limit. Zero means one second.
 	MoveTime time.Duration
 	// Scope must list the engine in its Process. FS and Net must be nil, because an engine is not confined.
 	Scope call.Scope
@@ -50,8 +50,8 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Unconfined("an engine", c.Command[0]))
 }
 
-// New returns the capability. By default, its id is chess/engine, its kind chess and its intent chess/best-move. It needs the
-// effect process.
+// New returns a capability that plays chess with the configured engine. Empty fields of m have defaults: the id chess/engine, the
+// kind chess and the intent chess/best-move. The capability needs the effect process.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	m.ID, m.Kind = cmp.Or(m.ID, "chess/engine"), cmp.Or(m.Kind, "chess")

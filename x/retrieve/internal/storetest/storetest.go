@@ -14,7 +14,8 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// Test tests a store. Fresh creates an empty store, and returns a function that opens this store each time.
+// Test tests a store. The function fresh must create an empty store and return a function that opens it; the returned function is
+// called several times.
 func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)) {
 	open := fresh(t)
 	store := opened(t, open)

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// report shows what a server reports about a call. A report replaces the previous one.
+// report shows a server's report about a call. It replaces the previous report.
 func (t *transcript) report(r reported) {
 	s := t.at(r.path, 0)
 	s.from = r.path

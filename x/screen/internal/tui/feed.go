@@ -27,7 +27,7 @@ type (
 		turn        int
 	}
 	used budget.Usage // usage since the last item of this type
-	// piece is one or more joined deltas of the same kind.
+	// piece is a part of an answer: one delta, or several joined deltas of the same kind.
 	piece struct {
 		path  string // path of the speaker, usually an agent
 		turn  int
@@ -119,7 +119,7 @@ func (f *feed) must(item any) {
 	f.items = append(f.items, item)
 }
 
-// take returns the items added since the last call.
+// take returns the items that were added since the last call of take, and removes them from the feed.
 func (f *feed) take() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +140,8 @@ func (f *feed) empty() bool {
 	return len(f.items) == 0 && f.missed == 0 && f.spent == (budget.Usage{})
 }
 
-// speaker returns the speaker at a path. Agents speak in steps of their own.
+// speaker returns the path of the agent that speaks at the given path, and the number of its turn. An agent's turns are steps
+// below the agent.
 func (f *feed) speaker(path string) (who string, turn int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

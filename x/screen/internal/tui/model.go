@@ -277,7 +277,7 @@ func (m *model) end(e ended) tea.Cmd {
 	return nil
 }
 
-// interrupt cancels the run the first time, and ends the display the second time.
+// interrupt cancels the run when it is called for the first time. The second call ends the display.
 func (m *model) interrupt(by string) tea.Cmd {
 	if m.state == running {
 		m.state = canceling
@@ -294,7 +294,7 @@ const maxLost = 20
 // maxResult is the maximum size, in bytes, of the part of a result that is shown.
 const maxResult = maxText / 4
 
-// outcome returns the results of Run.
+// outcome returns the values that Run returns.
 func (m *model) outcome() (stone.Result, error) {
 	if m.quit {
 		return m.result, display.ErrLeft

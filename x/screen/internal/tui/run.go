@@ -40,7 +40,8 @@ func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	return m.outcome()
 }
 
-// pump sends a frame whenever something has to be drawn. Call stop after the program has ended.
+// pump sends a frame to the program whenever something has to be drawn. The caller must call the returned function stop after the
+// program has ended.
 func (f *feed) pump(ctx context.Context, send func(tea.Msg)) (stop func()) {
 	done := make(chan struct{})
 	var pumping sync.WaitGroup

@@ -144,7 +144,8 @@ func (s *Stream) stepped(p *turn.Part, at *sent) {
 	}
 }
 
-// had handles a part that the client already has. If the part is a call, it may have received its result meanwhile.
+// had handles a part that the client already has. If the part is a call whose result the client does not have yet, had sends the
+// result.
 func (s *Stream) had(p *turn.Part, at *sent) {
 	if p.Kind != turn.Tool || p.State == turn.Void {
 		at.over = true
