@@ -12,7 +12,7 @@ import (
 
 // Ceilings of the size of the main module. A release lowers them to what it has; a change that needs more says what it removes.
 const (
-	mostLines    = 120_300 // of product code: without extras, examples, tests, and what exists for tests
+	mostLines    = 120_600 // of product code: without extras, examples, tests, and what exists for tests
 	mostFolders  = 25      // at the root
 	mostPackages = 35      // that programs may import, outside x
 )
