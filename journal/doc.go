@@ -91,7 +91,7 @@
 // [Answered], [Done], [Failed], [Canceled], [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that
 // can continue without a person, and [Expire] answers the questions whose deadline has passed. The [Outline] of a run shows it as
 // a tree: each [Branch] sums up the steps below a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or
-// [BranchFailed]. [OutlineOf] builds one from steps.
+// [BranchFailed]. [OutlineOf] builds one from steps. [Current] leaves out the steps that were repeated later.
 //
 // # Runs elsewhere
 //
