@@ -24,9 +24,10 @@
 //
 // # Bounds
 //
-// Each [Option] sets one property of a tool. [Timeout] limits the duration of a call: when the time is over, the call's context is canceled, and the agent waits for the
-// function to return. The model is told about the timeout and can call the tool again. [MaxResult] limits the part of a result
-// that the model receives; the agent keeps the rest, which the model can read with the tool read_result. See package agent.
+// Each [Option] sets one property of a tool. [Timeout] limits the duration of a call: when the time is over, the call's context
+// is canceled, and the agent waits for the function to return. The model is told about the timeout and can call the tool again.
+// [MaxResult] limits the part of a result that the model receives; the agent keeps the rest, which the model can read with the
+// tool read_result. See package agent.
 //
 // # Paths
 //
