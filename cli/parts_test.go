@@ -48,7 +48,7 @@ func TestCommandsOfOtherParts(t *testing.T) {
 	} {
 		var errs bytes.Buffer
 		args := strings.Fields(line)
-		code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Name: "prog", Args: args, Stderr: &errs})
+		code := cli.Run(t.Context(), cli.Config{Pipeline: stone.Seq("hello"), Name: "prog", Args: args, Stderr: &errs})
 		if want = "Error: unknown command \"" + args[0] + "\" for prog: " + want + "\n"; code != cli.Usage || errs.String() != want {
 			t.Errorf("%s: exit code %d, %s", line, code, errs.String())
 		}
