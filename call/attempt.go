@@ -187,7 +187,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	as.Usage, l.at = Usage{Usage: a.Usage, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}, a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
-			o.mode, o.fixed = a.Reply.Usage.Mode, a.Reply.Mended
+			o.mode, o.fixed = a.Reply.Usage.Mode, a.Reply.Corrected
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {

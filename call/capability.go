@@ -145,8 +145,8 @@ type Reply struct {
 	Plan     []byte `json:"plan,omitempty"`
 	Bindings JSON   `json:"bindings,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
-	// Mended lists the findings about an earlier draft of the plan that the capability itself has already corrected.
-	Mended stone.Findings `json:"mended,omitempty"`
+	// Corrected lists the findings about an earlier draft of the plan that the capability itself has already corrected.
+	Corrected stone.Findings `json:"corrected,omitempty"`
 
 	parts []string // the pieces of a Stream that was read to its end
 }

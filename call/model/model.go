@@ -173,7 +173,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 		}
 		if misfit == nil {
 			if reply != nil {
-				reply.Mended = drafted
+				reply.Corrected = drafted
 			}
 			return reply, used, err
 		}

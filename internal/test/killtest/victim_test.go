@@ -118,6 +118,7 @@ func (v *victim) start(point string, env ...string) *process {
 	if err := p.Start(); err != nil {
 		v.Fatal(err)
 	}
+	v.done = 1 // a round without a process has shown nothing
 	go func() {
 		p.err = p.Cmd.Wait()
 		close(p.ended)
