@@ -7,8 +7,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// What an ashlar reads and produces is that of its parts, but for what they give
-// each other.
+// An ashlar reads and produces what its parts do, except what they pass to each other.
 func TestReadsAndProduces(t *testing.T) {
 	read, draft := first("read", ticketType), from("draft", ticketType, draftType)
 	names := func(types []dag.AnyType) (out []string) {

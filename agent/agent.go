@@ -87,8 +87,8 @@ type Config struct {
 	Options []stone.LeafOption
 }
 
-// Prompt returns a reader that yields a prompt: it calls fn with reader's value, for example the content of the nearest node of a
-// type, and fn returns the prompt's text. To read several values, see dag.Derive2 and dag.Derive3.
+// Prompt returns a reader that yields a prompt: it calls fn with reader's value, for example the nearest node's content, and fn
+// returns the prompt's text. To read several values, see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }

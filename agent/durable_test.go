@@ -63,8 +63,8 @@ func (m *memory) dead() bool {
 	return m.left == 0
 }
 
-// TestResume kills a run after every record in turn, and resumes it: the result is
-// that of a run that was not killed, and no recorded step runs again.
+// TestResume kills a run after every record in turn, and resumes it: the result equals an undisturbed run's, and no recorded step
+// runs again.
 func TestResume(t *testing.T) {
 	ran := map[string]int{}
 	meta := tool("count", func(text string) (agent.Result, error) {
@@ -139,8 +139,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestOtherPrompt checks that a conversation goes on with the prompt that it began with, and that the
-// result says so.
+// TestOtherPrompt checks that a conversation continues with its first prompt, and that the result says so.
 func TestOtherPrompt(t *testing.T) {
 	mem := dies(t, 3) // the opening, a turn and its call
 	talk := func(prompt string, m llm.Model) stone.Ashlar {
@@ -193,8 +192,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestRetry checks that the options of the leaf are the agent's: the second attempt goes on where
-// the first one failed, and pays for no turn and runs no tool twice, with a recorder and without.
+// TestRetry checks that the options of the leaf are the agent's: the second attempt continues where the first one failed, and pays
+// for no turn and runs no tool twice, with a recorder and without.
 func TestRetry(t *testing.T) {
 	mem := dies(t, -1)
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))

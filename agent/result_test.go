@@ -105,8 +105,8 @@ func TestLongResult(t *testing.T) {
 	}
 }
 
-// TestLongResultResume kills a run with a kept result after every record in turn. The result is
-// in a node beside that of the agent, and the resumed run reads it without a call of the tool.
+// TestLongResultResume kills a run with a kept result after every record in turn. The result is in a node beside the agent's, and
+// the resumed run reads it without a call of the tool.
 func TestLongResultResume(t *testing.T) {
 	var ran int
 	pipeline := func() stone.Ashlar {

@@ -43,8 +43,7 @@ func TestRetryKnowsTheModel(t *testing.T) {
 	}
 }
 
-// A leaf that is tried again goes on where the attempt before it failed: no tool runs twice and no answer is
-// asked for twice.
+// A retried leaf continues where the attempt before it failed: no tool runs twice and no answer is requested twice.
 func TestRetryGoesOn(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

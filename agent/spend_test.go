@@ -97,7 +97,7 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 	}
 }
 
-// The account bounds the turns of all resumes of a run together.
+// The account bounds the turns of all resumes together.
 func TestTheAccountHoldsForAllResumes(t *testing.T) {
 	memory := memdb.New(t)
 	for i := range 4 {

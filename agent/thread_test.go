@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// TestConversationIsNamed gives the requests of a conversation one name, and no other conversation the same:
-// not that of another agent, and not that of the same one in another run.
+// TestConversationIsNamed gives the requests of a conversation one name, and no other conversation the same: neither another
+// agent's, nor the same agent's in another run.
 func TestConversationIsNamed(t *testing.T) {
 	names := map[string]int{}
 	for _, id := range []string{"one", "two"} {

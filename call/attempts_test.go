@@ -114,7 +114,7 @@ func (sc *scene) run(t *testing.T) {
 	}
 }
 
-// stands checks that of all streamed answers only the accepted one was not retracted.
+// stands checks that all streamed answers but the accepted one were retracted.
 func stands(t *testing.T, r *eventtest.Recorder, v verdict) {
 	t.Helper()
 	if err := eventtest.Check(r.Events()); err != nil {

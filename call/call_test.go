@@ -365,7 +365,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// The mode of the answer that was accepted is that of the call.
+// The call has the mode of the accepted answer.
 func TestMode(t *testing.T) {
 	reply := func(mode string) call.Capability {
 		return call.Capability{Metadata: call.Metadata{ID: "c/" + mode}, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {

@@ -210,7 +210,7 @@ func TestAdmitIsAStep(t *testing.T) {
 	}
 }
 
-// A check that cannot be paid fails with the kind of the account, not with that of the input.
+// A check that cannot be paid fails with the account's kind, not with the input's.
 func TestAdmitIsPaid(t *testing.T) {
 	asks := 0
 	app := guarded(t, &asks)

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// TestChatView checks what a person sees of the events of a turn.
+// TestChatView checks what a person sees of a turn's events.
 func TestChatView(t *testing.T) {
 	piece := func(path, text string) event.Event {
 		return event.Event{Path: path, Name: "reply", Data: event.Delta{Source: "m", Attempt: 1, Text: text}}

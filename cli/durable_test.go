@@ -52,7 +52,7 @@ var (
 )
 
 // stages stops at a gate until a file ok exists. Two environment
-// variables change the pipeline: EXTRA adds a step, VERSION sets that of the first.
+// variables change the pipeline: EXTRA adds a step, VERSION sets the first step's version.
 func stages(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("stages", flag.ContinueOnError)
 	name := flags.String("name", "nobody", "who opens")

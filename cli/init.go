@@ -42,7 +42,7 @@ func (a *app) steps(kind string, module bool) string {
 		}
 		step("go mod tidy", "find the modules")
 		step("go test", "the agent with a scripted model")
-		step("export OPENAI_API_KEY=… STONE_MODEL=…", "or those of another provider: see "+a.Name+" --help")
+		step("export OPENAI_API_KEY=… STONE_MODEL=…", "or another provider's settings: see "+a.Name+" --help")
 		step(a.Name+` run . --input "Where is my order 7?"`, "the agent with that model")
 	case "plan", "eval":
 		bind := `--bind letter="My invoice is missing."`

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// A run whose process died while it started goes on: with resume, and with the same command
-// line again. One whose input an older version lost goes on with the same command line only.
+// A run whose process died while it started can be continued with resume, and with the same command line. A run whose input an
+// older version lost can be continued only with the same command line.
 func TestStartOver(t *testing.T) {
 	word := dag.NewType[string]("word")
 	worked := filepath.Join(t.TempDir(), "log")

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Supervisors give up on the exit code 2, which is that of wrong usage.
+// Supervisors give up on exit code 2, which means wrong usage.
 func TestUnavailableDatabase(t *testing.T) {
 	t.Setenv("STONE_DB", "") // which the flag --db sets
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// note is the content of the nodes of a sketch: the name of the node.
+// note is the node content in a sketch: the node's name.
 type note = string
 
 // build appends what a sketch says: words "name:type" whose parents are those

@@ -219,8 +219,8 @@ func TestForkRefused(t *testing.T) {
 	}
 }
 
-// TestForkOfRandom forks random pipelines at a random step with another version: the result is that of a run from the start,
-// and what is done is the changed step and every step that reads another content. Killed anywhere, the fork does nothing twice.
+// TestForkOfRandom forks random pipelines at a random step with another version: the result equals a run from the start, and only
+// the changed step and every step that reads other content run. Killed anywhere, the fork does nothing twice.
 func TestForkOfRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(t, "steps")

@@ -188,7 +188,7 @@ func TestGeminiTurns(t *testing.T) {
 	}
 }
 
-// results returns the results of the calls of a message as the last turn of a request has them.
+// results returns the results of a message's calls as the last turn of a request has them.
 func results(t *testing.T, m llm.Message, r geminiRequest) []llm.Message {
 	t.Helper()
 	var list []llm.Message

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// TestRecordedMedia sends the media of recorded requests, which the servers have accepted, and
-// checks that the parts are those of the recording.
+// TestRecordedMedia sends the media of recorded requests, which the servers have accepted, and checks that the parts equal the
+// recording's.
 func TestRecordedMedia(t *testing.T) {
 	for protocol, newModel := range map[string]func(url string) llm.Model{
 		"responses": func(url string) llm.Model {

@@ -54,8 +54,8 @@ type recording struct {
 	want           expected
 }
 
-// recordings reads the recorded streams, and those of the folder that STONE_STREAMS
-// names. They are too large to be part of the module.
+// recordings reads the recorded streams, and the streams in the folder that STONE_STREAMS names. They are too large to be part of
+// the module.
 func recordings(t testing.TB) []recording {
 	t.Helper()
 	var all []recording

@@ -118,8 +118,7 @@ func deniedIn(e *call.Error) []string {
 	return details.Denied
 }
 
-// failure is the type of the failure of the run or, if it has none, of the last
-// call that failed.
+// failure is the failure type of the run or, if it has none, of the last failed call.
 func (o *outcome) failure() any {
 	if o.err != nil {
 		var f *stone.Failure

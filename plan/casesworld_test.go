@@ -225,8 +225,7 @@ func (w *world) of(m edn.Value, id string) edn.Value {
 // placeOf returns a key without the digest of what is asked.
 func placeOf(key string) string { return key[:strings.LastIndex(key, " ")] }
 
-// answered tells whose answer a judge is asked about: the place of what it is asked
-// is that of the answer, but for the word.
+// answered tells whose answer a judge is asked about: the place of what it is asked equals the answer's, but for the word.
 func (w *world) answered(key string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -57,7 +57,7 @@ func registry(behaviours map[string]func(*call.Request) (string, error)) *call.A
 	return &call.Applicator{Language: cel.Language, Registry: call.NewRegistry(caps...)}
 }
 
-// The names and paths of a plan are those of its nodes, in every mode.
+// A plan's names and paths are its nodes' names and paths, in every mode.
 func TestPathsAreThoseOfNodes(t *testing.T) {
 	p, err := plan.Read([]byte(`{:id "all" :nodes [
 		{:op :let :value [1 2] :as :xs}

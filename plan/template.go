@@ -222,7 +222,7 @@ func formulaIn(v edn.Value) (text string, ok bool) {
 func (r *report) sentence(t *template, at place) {
 	t.text = true
 	if kind := at.value.Kind(); kind != edn.KindVector && kind != edn.KindList {
-		r.find(&at, stone.Finding{Type: badValue}, "expected a vector of the parts of a text, such as [\"Deploy \" {:slot/id :version} \"?\"]")
+		r.find(&at, stone.Finding{Type: badValue}, "expected a vector of text parts, such as [\"Deploy \" {:slot/id :version} \"?\"]")
 		return
 	}
 	for i, e := range at.value.Elements() {

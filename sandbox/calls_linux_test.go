@@ -38,7 +38,7 @@ func verdict(rules []rule, call uint32) string {
 	return "missing"
 }
 
-// callsOf returns the kernel's table of system calls of an architecture.
+// callsOf returns the kernel's system call table for an architecture.
 func callsOf(t *testing.T, arch string) map[string]uint32 {
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
 	if err != nil {

@@ -145,7 +145,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A server without the part refuses runs in batches, and leaves those of other servers alone.
+// A server without the part refuses runs in batches, and leaves other servers' batch runs alone.
 func TestBatchesWithoutPart(t *testing.T) {
 	d := &night{TB: t, Server: batchtest.New(t, 1<<30), scan: 10 * time.Millisecond}
 	first := d.open()

@@ -260,8 +260,8 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// A call of a client's tool waits in the journal. Another server takes the results of both calls of the turn at once, in a second
-// request too, and the model is not asked again.
+// A call of a client's tool waits in the journal. Another server takes the results of both calls in this turn at once, in a
+// second request too, and the model is not asked again.
 func TestClientTools(t *testing.T) {
 	db := memdb.New(t)
 	post := func(q *quarry, message string) string {

@@ -89,8 +89,7 @@ func (h *house) listen(method, path, body string, each func(responseEvent) bool)
 	}
 }
 
-// The text of a live model is streamed as it is written; that of another one when the checks
-// have accepted it.
+// A live model's text is streamed as it is written; another model's text when the checks have accepted it.
 func TestLive(t *testing.T) {
 	weak := &writer{words: []string{"polite", ", ", "and ", "slow"}, next: make(chan struct{})}
 	h := gatewayServer(t, gated(weak, weak), nil, "chat/answer")

@@ -176,8 +176,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// Answers that are not whole, refused or of a form of the client's, and failures, are valid
-// too.
+// Answers that are incomplete, refused or in the client's own form, and failures, are valid too.
 func TestResponsesOfOtherKinds(t *testing.T) {
 	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
 		switch said := req.Messages[len(req.Messages)-1].Text(); {

@@ -103,7 +103,7 @@ func send(h http.Handler, method, path, body string, header ...string) *drain {
 	return d
 }
 
-// memoryOfServer bounds the memory of the process of the server, in bytes.
+// memoryOfServer bounds the server process's memory, in bytes.
 const memoryOfServer = 256 << 20
 
 // TestLargest sends a request to every route and page of a server whose journal has the largest things that callers can store. Its

@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// leave sends a request, waits until it has begun, closes its connection and waits until the
-// server has noticed that.
+// leave sends a request, waits until it has started, closes its connection and waits until the server has noticed that.
 func (h *house) leave(path, body, key string, begun func()) {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
@@ -40,8 +39,8 @@ func (h *house) leave(path, body, key string, begun func()) {
 	<-gone
 }
 
-// A run that its client has named goes on when the client goes, and others that wait for it are
-// not disturbed. A run without a name ends with its client.
+// A run that its client has named continues when the client leaves, and other clients that wait for it are not disturbed. A run
+// without a name ends with its client.
 func TestNamedRunOutlivesItsClient(t *testing.T) {
 	for name, r := range map[string]struct{ path, body, gone string }{
 		"response":        {"/v1/responses", `{"model":"stone/slow","input":"x"}`, "503"},

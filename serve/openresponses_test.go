@@ -136,8 +136,7 @@ func validStream(t testing.TB, r *http.Request, body []byte, valid func(*http.Re
 	}
 }
 
-// schemaOf is the name of the schema of an event: that of "response.output_text.delta" is
-// "ResponseOutputTextDeltaStreamingEvent".
+// schemaOf is the schema name of an event: for "response.output_text.delta" it is "ResponseOutputTextDeltaStreamingEvent".
 func schemaOf(event string) string {
 	var b strings.Builder
 	event = strings.Replace(event, "reasoning_summary_text", "reasoning_summary", 1)

@@ -273,7 +273,7 @@ func TestPagesOfTenants(t *testing.T) {
 	}
 }
 
-// What is done to chosen runs is done to those of the caller, as they were shown, and once.
+// An action on chosen runs applies to the caller's runs, as they were shown, and once.
 func TestChosenRuns(t *testing.T) {
 	h := newHouse(t, byToken{})
 	for _, run := range []string{"acme a", "acme b", "globex a"} {

@@ -133,7 +133,7 @@ func (s *served) stop() {
 	}
 }
 
-// memory returns the bytes of the heap with the stacks, and those of the whole process.
+// memory returns the bytes of the heap with the stacks, and the whole process's bytes.
 func (s *served) memory(t *testing.T) (heap, resident int) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {

@@ -65,7 +65,7 @@ func (p *protocol) save(who serve.Principal, run string, to serve.Receiver) {
 
 var acme = serve.Principal{Tenant: "acme"}
 
-// The bound of the receivers of a run holds for several processes that add some at once.
+// A run's bound on receivers holds for several processes that add some at once.
 func TestReceiversOfProcesses(t *testing.T) {
 	a := newProtocol(t)
 	all := []*protocol{a, protocolOver(t, a.journal), protocolOver(t, a.journal)}

@@ -202,7 +202,7 @@ func TestRefusedRunOldServer(t *testing.T) {
 	d.effects(3, 1, 1)
 }
 
-// A changed prompt refuses nothing: the conversation goes on, and the server says so.
+// A changed prompt refuses nothing: the conversation continues, and the server says so.
 func TestChangedPrompt(t *testing.T) {
 	overJournals(t, func(t *testing.T, j journal.Journal) {
 		d := newDesk(t, j)

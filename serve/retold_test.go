@@ -118,8 +118,8 @@ func shown(t *testing.T, body *bufio.Scanner, heard func(piece string)) string {
 	return strings.Join(all, "|")
 }
 
-// An answer that a model has begun anew is told once, also when its viewer goes over to the record of the run, which knows
-// nothing of the first attempt, or nothing of the answer of a call.
+// An answer that a model has restarted is told once, also when its viewer switches to the run's record, which lacks the first
+// attempt, or a call's answer.
 func TestAnswerBegunAnew(t *testing.T) {
 	topic := dag.NewType[string]("topic")
 	gates := map[string]chan struct{}{}

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// protocols are those of the command.
+// protocols are the command's.
 var protocols = []serve.Protocol{ui.Part, gateway.Part}
 
 // serveAll starts a server with all protocols.

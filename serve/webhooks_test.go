@@ -302,8 +302,8 @@ func TestWebhookGone(t *testing.T) {
 	}
 }
 
-// A receiver that is down costs a few attempts, whatever the number of notices. When it is up again all come, also those of a server
-// that ended meanwhile.
+// A receiver that is down costs a few attempts, whatever the number of notices. When it is up again, all notices arrive, also from
+// a server that ended meanwhile.
 func TestWebhookDown(t *testing.T) {
 	const runs = 40
 	r := newReceiver(t)

@@ -227,7 +227,7 @@ func testStream(t *testing.T, c Capability) {
 		}
 	}
 	if said == "" || said != out.Text {
-		t.Errorf("the pieces are %q, want those of the text %q", said, out.Text)
+		t.Errorf("the pieces are %q, want the pieces for the text %q", said, out.Text)
 	}
 	again, err := c.Make(t).Invoke(t.Context(), c.Stream)
 	if check(t, again, err); err == nil && string(again.Out) != string(reply.Out) {

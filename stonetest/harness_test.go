@@ -214,7 +214,7 @@ func TestKind(t *testing.T) {
 	h.Fails(loop, dag.DAG{}, kind.LoopExhausted)
 }
 
-// The budget is that of each run, not of the harness.
+// The budget applies to each run, not to the harness.
 func TestBudget(t *testing.T) {
 	var ran []string
 	echo := stonetest.Call("echo", `{"text":"a"}`)

@@ -88,8 +88,8 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// TestMediaOfCalls calls with a Go type, with an input whose schema is that of the intent or of the
-// capability, and with a judge, which sees the same picture.
+// TestMediaOfCalls calls with a Go type, with an input whose schema comes from the intent or the capability, and with a judge,
+// which sees the same picture.
 func TestMediaOfCalls(t *testing.T) {
 	type receipt struct {
 		Scan llm.Media `json:"scan"`

@@ -277,7 +277,7 @@ func TestTurnWithOutSchema(t *testing.T) {
 	}
 }
 
-// A model is told the out-schema of the intent or of the capability, unless the conversation has its own format.
+// A model is told the out-schema of the intent or the capability, unless the conversation has its own format.
 func TestTurnTellsOutSchema(t *testing.T) {
 	sorted := string(outs["sorted"].Ordered())
 	for _, c := range []struct {

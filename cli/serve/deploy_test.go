@@ -193,8 +193,8 @@ func TestKubernetes(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\bstone_[a-z_]+`)
 
-// Every metric of the dashboard and of the rules is one that servers make, and so is each label. A server
-// shows a metric only once it has a value, so they are read from the source.
+// Servers make every metric in the dashboard and the rules, and every label. A server shows a metric only once it has a value, so
+// they are read from the source.
 func TestDashboards(t *testing.T) {
 	source, err := os.ReadFile("../../serve/metrics.go")
 	if err != nil {

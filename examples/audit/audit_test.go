@@ -15,8 +15,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// unpack writes the files of an archive, or those of some folders of it, into a
-// fresh folder.
+// unpack writes the files in an archive, or in some of its folders, into a fresh folder.
 func unpack(t *testing.T, folders ...string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/module.txtar")

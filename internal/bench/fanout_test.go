@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// batch is the input of a fan-out, item that of a lane, result the output of a lane,
-// total that of the fan-out.
+// batch is a fan-out's input, item a lane's input, result a lane's output, and total the fan-out's output.
 type (
 	batch struct {
 		Lanes int `json:"lanes"`

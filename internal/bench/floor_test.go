@@ -119,7 +119,7 @@ func floorFanOut(lanes int) (func() (int, error), error) {
 	}, err
 }
 
-// TestFloorIsTheRecord checks that the ids of the floor are those of Stone's nodes.
+// TestFloorIsTheRecord checks that the floor's ids equal the ids of Stone's nodes.
 func TestFloorIsTheRecord(t *testing.T) {
 	s, err := newScribe[nested]("doc")
 	if err != nil {

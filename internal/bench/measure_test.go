@@ -49,9 +49,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMemory runs work once and reports the peak of the resident memory of the process
-// meanwhile as peak-MB. Only Linux can reset an earlier peak; other systems report
-// nothing.
+// peakMemory runs work once and reports the process's peak resident memory meanwhile as peak-MB. Only Linux can reset an earlier
+// peak; other systems report nothing.
 func peakMemory(b *testing.B, work func() error) {
 	b.Helper()
 	debug.FreeOSMemory()

@@ -42,7 +42,7 @@ func BenchmarkObservability(b *testing.B) {
 	}
 }
 
-// allocations returns the average number of allocations of a run.
+// allocations returns the average number of allocations per run.
 func allocations(b *testing.B, p stone.Ashlar, watch event.Watcher) float64 {
 	var err error
 	n := testing.AllocsPerRun(5, func() {

@@ -25,9 +25,8 @@ type resumable struct {
 	open  resumer
 }
 
-// BenchmarkResume is the time from the start of a process, without that of the system, to
-// the first new step. DBOS is left out of the long run, which it needs a minute to
-// record.
+// BenchmarkResume is the time from the start of a process, without the system's own start time, to the first new step. DBOS is
+// left out of the long run, which it needs a minute to record.
 func BenchmarkResume(b *testing.B) {
 	for _, c := range append([]resumable{{10_000, "stone", stoneResume}, {100_000, "stone", stoneResume}}, peerResumables...) {
 		b.Run(fmt.Sprintf("%d/%s", c.steps, c.name), func(b *testing.B) {

@@ -100,7 +100,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the addresses of the headings of a page.
+// anchors returns the addresses of a page's headings.
 func anchors(page string) (out []string) {
 	page = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
 	for _, h := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllStringSubmatch(page, -1) {

@@ -170,8 +170,8 @@ const {parseEDNString, toEDNString} = require(process.argv[1]);
 const texts = JSON.parse(require("fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(texts.map(text => toEDNString(parseEDNString(text)))));`
 
-// TestEDNData compares with npm's edn-data, except for what that changes: it reads all
-// numbers as those of JavaScript and writes special characters raw.
+// TestEDNData compares with npm's edn-data, except for what that changes: it reads all numbers as JavaScript numbers and writes
+// special characters raw.
 func TestEDNData(t *testing.T) {
 	path, node := peer.Module(t, "edn-data"), need.Program(t, "node")
 	var texts []string

@@ -20,8 +20,8 @@ import (
 
 var release = flag.String("release", "", "write the exported API into testdata/api/`VERSION`.txt")
 
-// Every line of the API of the last release is still in the API, unless testdata/api/breaks.txt has it:
-// what a program could use then, it can use now. CHANGELOG.md says what to write instead of a line there.
+// Every line of the last release's API is still in the API, unless testdata/api/breaks.txt has it: what a program could use then,
+// it can use now. CHANGELOG.md says what to write instead of a line there.
 func TestAPI(t *testing.T) {
 	now := api(t)
 	if *release != "" {

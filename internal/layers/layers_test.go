@@ -318,7 +318,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// vocabulary is the maximum number of exported names of the root package.
+// vocabulary is the root package's maximum number of exported names.
 const vocabulary = 60
 
 func TestVocabularyStaysSmall(t *testing.T) {

@@ -86,7 +86,7 @@ type Receiver struct {
 
 // A Notice tells a receiver about an event of a run.
 type Notice struct {
-	Receiver string // name of a webhook, or Bound of one of the run's receivers
+	Receiver string // name of a webhook, or Bound of a receiver that the run has
 	Run      string
 	Event    string // see Stopped and Asked
 	Name     string // name of the receiver within the run; empty for a webhook

@@ -21,7 +21,7 @@ import (
 )
 
 // provider is a server that refuses a request as the provider would: with status 400 if the schema
-// breaks a published rule. Other answers are those of the script.
+// breaks a published rule. Other answers come from the script.
 func provider(t *testing.T, answers *script.Model) (url string) {
 	return fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		var req struct {

@@ -13,7 +13,7 @@ import (
 // the provider's page, not from the code that is tested.
 type rules struct {
 	source string
-	// keywords by the type of the value; "" are those of every schema.
+	// keywords by the type of the value; every schema may have the keywords under "".
 	keywords map[string][]string
 	formats  []string
 	enums    []string // types of the values that an enum may list; nil is every scalar

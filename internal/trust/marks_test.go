@@ -141,7 +141,7 @@ func TestForeignInSharedIndex(t *testing.T) {
 	}
 }
 
-// Tokens and accepted tools are of one server of one project, and an accepted definition is no longer refused.
+// Tokens and accepted tools belong to one server in one project, and an accepted definition is no longer refused.
 func TestServersApart(t *testing.T) {
 	s := store(t)
 	one, two := t.TempDir(), t.TempDir()

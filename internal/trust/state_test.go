@@ -88,7 +88,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Version 4 of the index has of each path what differs from the one before it.
+// Version 4 of the index stores for each path only the part that differs from the path before it.
 func TestForeignInIndex4(t *testing.T) {
 	git := need.Program(t, "git")
 	long := strings.Repeat("l", 150)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The vector is that of the reference libraries of Standard Webhooks.
+// The vector comes from the reference libraries of Standard Webhooks.
 func TestSign(t *testing.T) {
 	key, err := Key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// The benchmarks are those of journal/sqlite. Their server writes to the disk at each
-// commit.
+// The benchmarks are the same as in journal/sqlite. Their server writes to the disk at each commit.
 
 const callers = 32
 

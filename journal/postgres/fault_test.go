@@ -67,7 +67,7 @@ func TestUnknownCommitIsNotAssumedLost(t *testing.T) {
 	}
 }
 
-// checkRun resumes a run, and checks that it has exactly one result of each of its steps.
+// checkRun resumes a run, and checks that it has exactly one result for each step.
 func checkRun(t *testing.T, address, run string, steps int) {
 	t.Helper()
 	db := open(t, address, Options{})

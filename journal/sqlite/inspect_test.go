@@ -85,7 +85,7 @@ func TestFollowAgain(t *testing.T) {
 	}
 }
 
-// A follower is told of a commit of its own process without polling.
+// A follower learns of a commit in its own process without polling.
 func TestFollowWakes(t *testing.T) {
 	every(t, time.Hour)
 	db := open(t, "", Options{Lease: time.Hour})

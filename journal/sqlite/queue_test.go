@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Writers come in turn. One that has waited for too long goes on without its turn, and keeps the
-// others from nothing when that comes later.
+// Writers come in turn. A writer that has waited too long continues without its turn, and blocks no other writer when its turn
+// comes later.
 func TestQueue(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(log, nil, 0o600); err != nil {

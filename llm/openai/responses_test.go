@@ -158,7 +158,7 @@ func TestResponsesBody(t *testing.T) {
 	}
 }
 
-// TestEncryptedReasoning checks which models are asked for it: those of gpt-4o refuse.
+// TestEncryptedReasoning checks which models are asked for it: the gpt-4o models refuse.
 func TestEncryptedReasoning(t *testing.T) {
 	for model, want := range map[string]bool{
 		"gpt-5-mini": true, "o4-mini": true, "gpt-5.6-sol": true, "qwen3": true,
@@ -357,7 +357,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestResponsesErrors checks the errors of a server that are not those of HTTP.
+// TestResponsesErrors checks the errors of a server that are not HTTP errors.
 func TestResponsesErrors(t *testing.T) {
 	for _, c := range []struct {
 		mediaType, body, want string

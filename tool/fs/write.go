@@ -228,7 +228,7 @@ func whyMissing(text, old string) string {
 	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {
 	case strings.Contains(text, strings.ReplaceAll(old, "\n", "\r\n")):
-		return `its lines end in "\r\n", those of old_string in "\n"`
+		return `its lines end in "\r\n", but the lines in old_string end in "\n"`
 	case unspaced(old) != "" && strings.Contains(unspaced(text), unspaced(old)):
 		return "it does with other white space; copy the white space exactly"
 	}

@@ -247,7 +247,7 @@ done: map[text:slate is grey]`)
 	want(t, strings.Contains(e.steps[len(e.steps)-1], "failed: "), "true")
 }
 
-// An answer that a model has begun anew is told once.
+// An answer that a model has restarted is told once.
 func TestBegunAnew(t *testing.T) {
 	e := start(t, memdb.New(t))
 	id := e.session("mason")

@@ -52,7 +52,7 @@ func serveStdio(folder string) error {
 	return acp.Serve(ctx, s, "user ada", os.Stdin, os.Stdout)
 }
 
-// The clients of the JavaScript SDK of the protocol work with the agent: the newest, and the last one of its first name,
+// The clients from the protocol's JavaScript SDK work with the agent: the newest, and the last one of its first name,
 // which checks every update against its own schema and drops those that do not fit.
 func TestNPM(t *testing.T) {
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@agentclientprotocol/sdk")))

@@ -107,7 +107,7 @@ func TestReuse(t *testing.T) {
 	if r := run("second", data, "exact", "contains"); asks.Load() != 0 || r.Reused != 6 || r.Scores[1].Mean != r.Scores[0].Mean {
 		t.Errorf("%d answers were made again, %+v", asks.Load(), r)
 	}
-	// Answers of another version of the pipeline are not taken.
+	// Answers from another version of the pipeline are not taken.
 	other := eval.Config{Pipeline: shout(&asks, stone.Version("2")), Data: data, Scorers: scorers(t, "exact")}
 	if r, err := eval.Run(t.Context(), other, stone.Config{Recorder: journal.Keep(db, journal.Options{Reuse: "first"})}); err != nil || asks.Swap(0) != 3 || r.Reused != 0 {
 		t.Errorf("the answers of another version were taken: %+v, %v", r, err)

@@ -25,7 +25,7 @@ import (
 )
 
 // A pupil answers "kind k, item i" with k if its prompt has the rule for the kind, and "?" otherwise. Its teacher
-// knows the rules, and adds that of the first case it is shown.
+// knows the rules, and adds the rule for the first case it is shown.
 type pupil struct {
 	answers, lessons atomic.Int32
 	tested           atomic.Int32 // answers to cases of test

@@ -101,8 +101,7 @@ func victim(t *testing.T, dir, name string, cases int) {
 }
 
 // TestKill kills an evaluation, a tuning and an improvement at random moments. They ask no question again whose answer
-// is recorded, and their last nodes equal those of uninterrupted runs. STONE_KILLS=1 runs 1,000 cases
-// with 100 kills.
+// is recorded, and their last nodes equal uninterrupted runs' last nodes. STONE_KILLS=1 runs 1,000 cases with 100 kills.
 func TestKill(t *testing.T) {
 	cases, kills := 60, 3
 	if os.Getenv("STONE_KILLS") != "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// routes are the gains of a routed and of a large system over a small one, of n questions.
+// routes are the gains of a routed and a large system over a small one, for n questions.
 func routes(r *rand.Rand, n int) (routed, large []float64) {
 	for range n {
 		small, big := r.Float64() < .6, r.Float64() < .85
@@ -40,7 +40,7 @@ func TestRatioCovers(t *testing.T) {
 	}
 }
 
-// The standard error is near that of the delta method; copies of each question, as a cluster, do not make it smaller.
+// The standard error is near the delta method's; copies of each question, as a cluster, do not make it smaller.
 func TestRatioSpread(t *testing.T) {
 	a, b := routes(rand.New(rand.NewPCG(1, 2)), 400)
 	ratio, rest := sumOf(a)/sumOf(b), make([]float64, len(a))

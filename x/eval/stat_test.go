@@ -113,7 +113,7 @@ func TestWilson(t *testing.T) {
 }
 
 func TestStudent(t *testing.T) {
-	// The quantiles are those of the tables: t(.975) with 1, 9 and 99 degrees of freedom.
+	// The quantiles come from the tables: t(.975) with 1, 9 and 99 degrees of freedom.
 	for _, c := range []struct {
 		n int
 		t float64

@@ -44,8 +44,8 @@ func victim(t *testing.T, dir string) {
 	}
 }
 
-// TestKill kills an evaluation of recorded runs. No request is sent again whose answer is recorded, and the report is that of an
-// evaluation without a kill.
+// TestKill kills an evaluation of recorded runs. No request is sent again whose answer is recorded, and the report equals the
+// report without a kill.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv("STONE_LAB_VICTIM"); dir != "" {
 		victim(t, dir)

@@ -276,7 +276,7 @@ func TestLoginRegistered(t *testing.T) {
 	}
 }
 
-// TestLoginAttacks checks answers that are not those of the server of logins.
+// TestLoginAttacks checks answers that do not come from the login server.
 func TestLoginAttacks(t *testing.T) {
 	need.Time(t)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s got %v", r.URL, r.Header) }))

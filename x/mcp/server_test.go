@@ -150,7 +150,7 @@ func TestDeathBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestDeathDuringCall has the server die of the first call of a tool.
+// TestDeathDuringCall has the server die during the first tool call.
 func TestDeathDuringCall(t *testing.T) {
 	for _, tt := range []struct {
 		tool, want string

@@ -18,7 +18,7 @@ import (
 
 const one = `{"event":"cache-hit","custom":true,"level":"info","timestamp":1760000000000,"trace-id":"r","data":{}}`
 
-// A sequence of answers of a collector, and its result.
+// A sequence of a collector's answers, and its result.
 func TestAnswers(t *testing.T) {
 	tests := []struct {
 		name     string

@@ -189,7 +189,7 @@ func TestAnotherEmbedder(t *testing.T) {
 	}
 }
 
-// A failed request ends the run, keeps what was paid, and is not paid twice when the run goes on.
+// A failed request ends the run, keeps what was paid, and is not paid twice when the run is resumed.
 func TestProviderFails(t *testing.T) {
 	e := new(script.Embedder)
 	e.Fail = func(n int, _ *llm.EmbedRequest) error {

@@ -103,8 +103,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // A process is killed before and after its provider has carried out each of its requests, and at random moments. The
-// next one, which resumes the run or starts another one, finishes the index. No text is billed twice but
-// those of the requests that were on their way.
+// next one, which resumes the run or starts another one, finishes the index. No text is billed twice except texts in requests that
+// were on their way.
 func TestKill(t *testing.T) {
 	need.Time(t)
 	for kill := 1; kill <= requests; kill += 5 {

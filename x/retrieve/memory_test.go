@@ -248,7 +248,7 @@ func TestAllFar(t *testing.T) {
 	}
 }
 
-// Indexing does not spread damage: what has another length is reported with what mends it.
+// Indexing does not spread damage: codes of a wrong length are reported with the option that repairs them.
 func TestDamagedLengths(t *testing.T) {
 	for _, damage := range []string{
 		"UPDATE blocks SET codes = substr(codes, 2)",

@@ -98,7 +98,7 @@ func recall(k int) eval.Scorer {
 	})
 }
 
-// ndcg is the sum of the gains of the first k files, each divided by log2(1+rank), as a part of the largest possible one
+// ndcg is the sum of the first k files' gains, each divided by log2(1+rank), relative to the largest possible sum
 // (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20(4), 2002).
 func ndcg(k int) eval.Scorer {
 	sum := func(gains []float64) (dcg float64) {

@@ -28,7 +28,7 @@ func open(ctx context.Context) (client.Client, journal.Journal, stone.Ashlar, er
 	return c, db, pipeline, err
 }
 
-// One of the workers of a pool executes the run.
+// One worker of a pool executes the run.
 func ExampleStart() {
 	ctx := context.Background()
 	c, db, pipeline, err := open(ctx)

@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// The pipeline of a package that is linked answers; its types are those of request and
-// answer.
+// The pipeline of a linked package answers; its types are the request's and the answer's.
 func TestPackages(t *testing.T) {
 	word, other, size := dag.NewType[string]("word"), dag.NewType[string]("other"), dag.NewType[int]("size")
 	count := stone.Func("count", word, size, func(_ context.Context, w string) (int, error) { return len(w), nil })

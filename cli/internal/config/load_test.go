@@ -237,8 +237,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// An expression fills any schema, and is interchangeable with whatever else does: as an
-// answer, as a judge, as a map of a schema of the user's.
+// An expression fills any schema, and is interchangeable with whatever else does: as an answer, as a judge, as a map with a user's
+// schema.
 func TestExpressions(t *testing.T) {
 	c := mustLoad(t, `
 		{:schemas {:res/size {:type "object" :required ["size" "words"]

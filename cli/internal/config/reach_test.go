@@ -112,7 +112,7 @@ func TestReachesEveryField(t *testing.T) {
 	}
 }
 
-// probesOf returns the configurations with a field in the place of each unknown field of a probe.
+// probesOf returns the configurations with a field in the place of each unknown field in a probe.
 func probesOf(probe, further, field, value string) (texts []string) {
 	const unknown = ":?? 1"
 	for at := 0; ; at++ {

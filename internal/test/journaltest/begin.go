@@ -118,7 +118,7 @@ func testHeld(t *testing.T, j tested) {
 	inner := j.Held("run/inner")
 	must(t, j.Release("run/inner"))
 	if inner.Err() == nil || second.Err() != nil {
-		t.Errorf("after the inner run was left, its context and that of the outer run have the errors %v and %v", inner.Err(), second.Err())
+		t.Errorf("after the inner run was left, its context and the outer run's have the errors %v and %v", inner.Err(), second.Err())
 	}
 	_, err = j.Acquire(t.Context(), "run/inner")
 	must(t, err)

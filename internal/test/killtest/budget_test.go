@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// paidCalls is the number of calls of a lane that pays.
+// paidCalls is the number of calls in a lane that pays.
 const paidCalls = 3
 
 // pay makes paidCalls calls of a dollar each.

@@ -98,8 +98,8 @@ func kinds(server func(*testing.T) *pgtest.Server) []*kind {
 	}
 }
 
-// Runs meet every kind of fault. The ledger of what they have done, and their ends, are those of
-// runs that were not disturbed.
+// Runs meet every kind of fault. The ledger of what they have done, and their ends, equal the ledger and the ends of undisturbed
+// runs.
 func TestFaults(t *testing.T) {
 	percent, err := strconv.Atoi(cmp.Or(os.Getenv("STONE_FAULTS"), "4"))
 	if err != nil || percent < 1 {

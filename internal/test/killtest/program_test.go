@@ -40,7 +40,7 @@ import (
 // The tests run this binary again as the process that is killed. Its environment has its
 // job: the folder of its files; the point at which it kills itself, as "after work 17"
 // for the 17th time; the number of pieces of work after which it waits for the file "go";
-// its user; its run, if not that of the tests; and the run from which it reuses results.
+// its user; its run, if not the tests' run; and the run from which it reuses results.
 const (
 	childFolder = "STONE_KILLTEST_FOLDER"
 	childPoint  = "STONE_KILLTEST_POINT"

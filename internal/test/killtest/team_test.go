@@ -25,7 +25,7 @@ type team struct {
 	live []*process
 }
 
-// newTeam starts a team, and returns when its run has begun.
+// newTeam starts a team, and returns when its run has started.
 func newTeam(v *victim) *team {
 	v.Helper()
 	v.env = append(v.env, fmt.Sprint(childLanes, "=", teamLanes), childSlow+"=50ms")

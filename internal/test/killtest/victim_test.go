@@ -199,7 +199,7 @@ func (v *victim) refused(p *process, parts ...string) {
 // lines counts how often each piece of work was done.
 func (v *victim) lines() map[string]int { return v.count("lines") }
 
-// count counts the entries of a file of the ledger.
+// count counts the entries in a file of the ledger.
 func (v *victim) count(file string) map[string]int {
 	v.Helper()
 	lines := map[string]int{}
@@ -330,8 +330,7 @@ func (v *victim) trace(p *process, took time.Duration) trace {
 	return t
 }
 
-// compare compares a trace with that of an undisturbed run. Each of the repeats allows
-// each line once more.
+// compare compares a trace with an undisturbed run's. Each of the repeats allows each line once more.
 func (v *victim) compare(got, want trace, repeats int) {
 	v.Helper()
 	if got.ids != want.ids {

@@ -19,8 +19,7 @@ import (
 
 // watchWrites makes the database note who writes: each process is named by its number. A
 // process that was stopped may take a free run, and leave it without a change. Every transaction
-// that writes to a run changes its lease first or last, so the order of these changes is that of
-// the transactions.
+// that writes to a run changes its lease first or last, so these changes have the same order as the transactions.
 const watchWrites = `
 CREATE TABLE public.writes (n bigserial, xid bigint DEFAULT pg_current_xact_id()::text::bigint, who text, what text, seq bigint, path text, started text[]);
 CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -22,9 +22,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// The folder of a database selects its disk, and how SQLite syncs it: "/17/FULL". All
-// other settings are those of journal/sqlite, except that checkpoints are so frequent
-// that a small file covers many.
+// The folder of a database selects its disk, and how SQLite syncs it: "/17/FULL". All other settings equal journal/sqlite's,
+// except that checkpoints are so frequent that a small file covers many.
 func init() {
 	driver.Source = func(file string, query url.Values) {
 		disk, level := path.Split(path.Dir(file))

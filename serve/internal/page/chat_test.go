@@ -29,7 +29,7 @@ func (o outlined) Steps(ctx context.Context, run string) ([]journal.Step, error)
 	return o.DB.Steps(ctx, run)
 }
 
-// The page of a conversation reads of each turn what its agent was told and replied, not all steps.
+// A conversation's page reads, for each turn, what its agent was told and replied, not all steps.
 func TestChatReadsNoWholeRun(t *testing.T) {
 	answer := dag.NewType[agent.Text]("answer")
 	ag := agent.New("support", answer, script.New(script.Call("look_up", `{}`), script.Text("It was **delivered**.")), agent.Config{

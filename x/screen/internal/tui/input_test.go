@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A pipeline that needs input is asked for it before it runs; what does not fit is asked for again. The findings are those of the
-// command, and the reasons of lost lanes stand below the run.
+// A pipeline that needs input is asked for it before it runs; what does not fit is asked for again. The findings are the same as
+// the command's, and the reasons of lost lanes stand below the run.
 func TestInput(t *testing.T) {
 	list := dag.NewType[[]string]("list")
 	checked := 0

@@ -259,8 +259,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// TestLongQuestion checks that every word of a question and of its choices can be
-// read before it is answered.
+// TestLongQuestion checks that every word of a question and its choices can be read before it is answered.
 func TestLongQuestion(t *testing.T) {
 	for _, words := range []int{30, 400} {
 		m := still(t, 80, 24)
