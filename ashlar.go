@@ -67,7 +67,7 @@ type parts struct {
 type composite struct {
 	replaced   map[*spec]Ashlar      // the replacement of each original child
 	keys       []string              // for a match: the value of each branch, as canonical JSON
-	lens       []string              // for a match: the path of a field of the latest node
+	lens       []string              // for a match: a field's path in the latest node
 	key        func() *schema.Schema // for a match by On: the schema of its key
 	max        int                   // for a loop: the maximum number of rounds
 	lanes      int                   // for a fan-out: the number of lanes that run at once, and the number that must survive
@@ -158,7 +158,7 @@ func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys
 // Version returns the version of a leaf, or "" if it has none.
 func (a Ashlar) Version() string { return a.spec().version }
 
-// Rounds returns the maximum number of rounds of a loop, or 0 for any other ashlar.
+// Rounds returns a loop's maximum number of rounds, or 0 for any other ashlar.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
 // Queries returns a's own queries, without its children's queries.

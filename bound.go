@@ -58,7 +58,7 @@ func (b *bounding) of(a Ashlar, path string) budget.Bound {
 	return b.all(s, path)
 }
 
-// all returns the sum of the bounds of the children of s.
+// all returns the sum of the bounds of s's children.
 func (b *bounding) all(s *spec, path string) budget.Bound {
 	each := make([]budget.Bound, len(s.children))
 	for i, c := range s.children {
@@ -125,7 +125,7 @@ func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
 	return most
 }
 
-// lanes returns the number of items of a map, or false if its list depends on more than the input.
+// lanes returns how many items a map has, or false if its list depends on more than the input.
 func (b *bounding) lanes(s *spec) (n int, known bool) {
 	if s.decision == nil || s.enter == nil || len(s.queries) == 0 {
 		return 0, false

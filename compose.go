@@ -233,8 +233,8 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func returns a leaf that calls fn with the value of a reader, for example the content of the nearest node of a type. The result
-// of fn is the content of a node of type out. The leaf declares the reader's queries.
+// Func returns a leaf that calls fn with the value that in reads, for example the content of the nearest node of a type.
+// The result of fn becomes the content of a node of type out. The leaf declares the reader's queries.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)

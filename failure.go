@@ -257,7 +257,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings is the list of findings of a validation, in tree order.
+// Findings lists a validation's findings, in tree order.
 type Findings []Finding
 
 // Errors returns the findings that are errors, which prevent a run.

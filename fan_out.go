@@ -114,7 +114,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	return joined
 }
 
-// fanned holds the results of the lanes of a fan-out.
+// fanned holds the lane results of a fan-out.
 type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // whether each lane failed

@@ -45,7 +45,7 @@ func overtaken(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), errOvertaken)
 }
 
-// flowing is the state of one execution of a flow.
+// flowing is the state of a flow's execution.
 type flowing struct {
 	f      *frame
 	course *course
@@ -61,7 +61,7 @@ type flowing struct {
 	lost    int             // the first step that will not be committed
 }
 
-// flowStep is the state of one step of a flow's execution.
+// flowStep is the state of one step in a flow's execution.
 type flowStep struct {
 	start   dag.DAG // the DAG at the start of the step
 	out     dag.DAG

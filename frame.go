@@ -38,7 +38,7 @@ type extra struct {
 	digest   *dag.ID                 // with a recorder: the digest of the enclosing step
 	tries    *tries                  // for an attempt: the results of earlier attempts
 	twin     *dag.ID                 // see inAttempts; nil outside attempts
-	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
+	reached  atomic.Pointer[dag.DAG] // the result of a scoped body's last child
 	grant    []string                // for an ashlar run with RunDynamic: its grant; nil means the enclosing grant
 	flow     *flowing                // for a flow: its state
 	items    *laneItems              // for a map with a recorder: the items of its lanes
@@ -279,7 +279,7 @@ func (f *frame) release() {
 // stepNames counts the uses of each step name under a frame, and records which of them are running.
 type stepNames struct {
 	mu     sync.Mutex
-	inputs map[stepInput]int // with a recorder: the number of uses of each input
+	inputs map[stepInput]int // with a recorder: how often each input was used
 	few    []stepName
 	more   map[string]*stepName // further names; most bodies use only a few
 }
@@ -427,10 +427,10 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 	return f.spec.decision.take(d.Within(f))
 }
 
-// lanes calls lane(i) once for every i in [0, n), on one goroutine for each lane up to the limits of the fan-out and of the run,
-// and returns when all calls have returned. Once the run is over, it makes no more calls. The goroutine that fans out works too,
-// so that nested fan-outs never wait for each other's slots. Lanes start in order: a lane may wait for an earlier one, as the
-// steps of a Flow do.
+// lanes calls lane(i) once for every i in [0, n), on one goroutine for each lane up to the limits of the fan-out and the run, and
+// returns when all calls have returned. Once the run is over, it makes no more calls. The goroutine that fans out works too, so
+// that nested fan-outs never wait for each other's slots. Lanes start in order: a lane may wait for an earlier one, as the steps
+// of a Flow do.
 func (f *frame) lanes(n int, lane func(int)) {
 	c := &crew{f: f, lane: lane, n: int64(n), limit: int64(cmp.Or(f.spec.lanes, defaultLanes))}
 	c.size.Store(1)
@@ -438,7 +438,7 @@ func (f *frame) lanes(n int, lane func(int)) {
 	c.work()
 }
 
-// crew is the set of workers of one fan-out.
+// crew is the set of workers for one fan-out.
 type crew struct {
 	f     *frame
 	lane  func(int)

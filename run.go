@@ -202,7 +202,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	return newRun(ctx, *cfg), record.End, nil
 }
 
-// Produce runs p and returns what reader reads from the DAG of the run, for example the content of the nearest node of a type. If
+// Produce runs p and returns what reader reads from the run's DAG, for example the content of the nearest node of a type. If
 // neither p nor cfg.Input provides a type that reader needs, Produce runs nothing and returns a *Invalid. Otherwise it returns the
 // errors of Run. To read nodes that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {

@@ -57,8 +57,8 @@ func (w Walk) Lanes(children ...Ashlar) Walk { return w.add(apart, children) }
 // Reads adds the point at which the body reads its declared queries.
 func (w Walk) Reads() Walk { return w.with(block{how: reading}) }
 
-// Writes adds the point at which the body itself appends a node of each of the types, in this order, so that later steps can read
-// them. Nodes that children append need not be declared.
+// Writes adds the point at which the body itself appends one node per type, in this order, so that later steps can read them.
+// Nodes that children append need not be declared.
 func (w Walk) Writes(types ...dag.AnyType) Walk {
 	if len(types) == 0 {
 		return w
@@ -125,7 +125,7 @@ func (s *spec) blocks() []block {
 	return blocks
 }
 
-// Walk returns an iterator over the parts of the Walk of a Scoped or of a leaf with Children. It yields the name of each part,
+// Walk returns an iterator over the parts of a Walk, which a Scoped or a leaf with Children has. It yields the name of each part,
 // "in-order", "one-of", "perhaps", "repeat", "lanes", "reads" or "writes", and the part's children. For any other ashlar, the
 // iterator yields nothing.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {

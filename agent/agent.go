@@ -87,7 +87,7 @@ type Config struct {
 	Options []stone.LeafOption
 }
 
-// Prompt returns a reader of a prompt. It calls fn with the value of reader, for example the content of the nearest node of a
+// Prompt returns a reader that yields a prompt: it calls fn with reader's value, for example the content of the nearest node of a
 // type, and fn returns the prompt's text. To read several values, see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)

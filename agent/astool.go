@@ -58,7 +58,7 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made returns a reader of the contents of all nodes of type t that earlier steps have produced, including steps of pipelines
+// Made returns a reader that yields the contents of all nodes of type t produced by earlier steps, including steps of pipelines
 // used as tools. If no step has produced one, for example because the model has not called the tool, the list is empty.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {

@@ -19,7 +19,7 @@ import (
 // conversationField is the field of a node's content that contains the conversation.
 const conversationField = "conversation"
 
-// draft describes the Go type of the drafts or of the result, without type parameters.
+// draft describes the Go type of the drafts or the result, without type parameters.
 type draft struct {
 	typ    dag.AnyType
 	goType reflect.Type

@@ -54,7 +54,7 @@ func (c Context) request() *llm.Request {
 type models struct {
 	usage  budget.Usage
 	window int // the window of the agent's own model, from the table
-	full   int // the number of tokens of a prompt and an answer that did not fit
+	full   int // total tokens of a prompt and an answer that did not fit
 }
 
 // uses adds u to the usage of the agent's models.

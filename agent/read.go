@@ -13,9 +13,9 @@ import (
 
 const (
 	readName    = "read_result"
-	readDefault = 16 << 10 // the number of bytes of a kept result that are read
+	readDefault = 16 << 10 // bytes of a kept result that are read
 	readMost    = 64 << 10
-	maxFound    = 50  // the maximum number of matches of a search
+	maxFound    = 50  // maximum matches per search
 	around      = 100 // the number of bytes shown before and after a match
 )
 

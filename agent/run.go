@@ -25,7 +25,7 @@ import (
 // pausedTurn is the stop reason with which a provider pauses a turn and expects the same messages again.
 const pausedTurn = "pause_turn"
 
-// run is the state of one run of an agent.
+// run is the state of one agent run.
 type run struct {
 	*agent
 	onion
@@ -148,8 +148,8 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// opening holds an agent's rendered prompts and is the first record of its conversation. The tools and parameters in it are only
-// for people who read the conversation; the agent uses those of the program.
+// opening holds an agent's rendered prompts and is the first record of its conversation. Its tools and parameters are only for
+// people who read the conversation; the agent uses the program's tools and parameters.
 type opening struct {
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"`
@@ -334,7 +334,7 @@ func modelFailure(ctx context.Context, err error) error {
 	if errors.Is(err, kind.Waiting) { // a capability behind a call.Model is asking a person
 		return err
 	}
-	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account is exhausted, perhaps that of a wrapper around the model
+	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account is exhausted, perhaps one of a wrapper around the model
 		return ended
 	}
 	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model has rejected the request

@@ -26,7 +26,7 @@ import (
 // maxInput is the maximum size of a call's arguments, in bytes.
 const maxInput = 1 << 20
 
-// maxParallel is the maximum number of calls of a turn that run at the same time.
+// maxParallel limits how many of a turn's calls run at the same time.
 const maxParallel = 16
 
 // outcome is the record of a tool call.

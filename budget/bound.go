@@ -26,7 +26,7 @@ type sum map[string]float64
 
 const (
 	product = " × "
-	// maxSums is the maximum number of alternatives of a Bound. If there are more, they are merged into one sum that is at least
+	// maxSums is the maximum number of alternatives in a Bound. If there are more, they are merged into one sum that is at least
 	// as high.
 	maxSums = 16
 )
@@ -110,7 +110,7 @@ func (b Bound) Times(n int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) { return at, usd * float64(n) })
 }
 
-// Over returns b times the number of lanes of a fan-out. The number is unknown, and width is its name in the result. If several
+// Over returns b multiplied by a fan-out's number of lanes. The number is unknown, and width is its name in the result. If several
 // fan-outs have the same name, the name stands for the widest of them.
 func (b Bound) Over(width string) Bound {
 	width = strings.ReplaceAll(width, product, " x ")

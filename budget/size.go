@@ -21,7 +21,7 @@ type outputs struct {
 	by map[string]seen
 }
 
-// seen holds the number of outputs of a class of steps, and the size of the largest in tokens.
+// seen holds, for a class of steps, the number of outputs and the largest output's size in tokens.
 type seen struct{ n, largest int }
 
 type outputsKey struct{}
@@ -32,8 +32,7 @@ func WithOutputs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outputsKey{}, &outputs{by: map[string]seen{}})
 }
 
-// Observe adds the size of an output of the named step of the body at path. An earlier process of the run has recorded this
-// output.
+// Observe adds an output's size, for the named step of the body at path. An earlier process of the run has recorded this output.
 func Observe(ctx context.Context, path, step string, used Usage) {
 	outputsIn(ctx).observe(classOf(path, step), used.OutputTokens)
 }

@@ -1,6 +1,6 @@
 package budget
 
-// A Total is the total usage of the steps of a run.
+// A Total is the total usage of a run's steps.
 type Total struct {
 	Usage             // the known usage of steps with a result or a failure
 	Possible Possible `json:"possible,omitzero"`

@@ -15,7 +15,7 @@ type Applicator struct {
 	Registry *Registry
 	// Tools are capabilities that only the tool nodes of plans invoke, by id. Calls do not select them.
 	Tools *Registry
-	// Intents are the known intents, in addition to those of Stone itself, such as eval/grade; nil allows any intent.
+	// Intents are the known intents, in addition to Stone's own, such as eval/grade; nil allows any intent.
 	Intents map[string]Intent
 	// Schemas maps names to schemas, in addition to the built-in schemas.
 	Schemas map[string]*schema.Schema

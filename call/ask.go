@@ -96,8 +96,8 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
-// key returns a digest that identifies an invocation by its place, its request and the number of deliberate repetitions of the
-// step. The place alone is not enough, because repeating an earlier step can change the request at the same place.
+// key returns a digest that identifies an invocation by its place, its request and how often the step was deliberately repeated.
+// The place alone is not enough, because repeating an earlier step can change the request at the same place.
 func key(ctx context.Context, asked asked) string {
 	at := stone.In(ctx)
 	if at.Path() == "" {

@@ -43,7 +43,7 @@ type Metadata struct {
 	Version string `json:"cap/version,omitempty"`
 	// Intents lists the intents that the capability answers; nil means any.
 	Intents []string `json:"cap/intents,omitempty"`
-	// In and Out are the names of the schemas of the input and the out. An empty name means "req/any" or "res/any".
+	// In and Out name the input's and the output's schema. An empty name means "req/any" or "res/any".
 	In  string `json:"io/in-schema,omitempty"`
 	Out string `json:"io/out-schema,omitempty"`
 	// CanProduce lists the types of replies that the capability can give; nil means only "value".

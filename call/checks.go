@@ -154,7 +154,7 @@ func stringOf(v JSON) (s string, ok bool) {
 	return s, json.Unmarshal(v, &s) == nil
 }
 
-// member returns the value of a field of a canonical JSON object, or nil if the object lacks the field. It relies on canonical
+// member returns a field's value in a canonical JSON object, or nil if the object lacks the field. It relies on canonical
 // JSON containing no white space between tokens and no escaped letters.
 func member(object JSON, name string) JSON {
 	if len(object) < 2 || object[0] != '{' {

@@ -20,7 +20,7 @@ type Tally struct {
 	Calls        int            `json:"calls/total"`
 	Succeeded    int            `json:"calls/succeeded"`
 	Failed       int            `json:"calls/failed"`
-	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // the number of failed calls of each type
+	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // failed calls, by failure type
 	Retries      int            `json:"calls/retries"`                 // the number of attempts after a capability's first
 	FallbackHops int            `json:"calls/fallback-hops"`           // the number of capabilities invoked after a call's first
 	Attempts     int            `json:"attempts/total"`                // all attempts, including repairs

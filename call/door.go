@@ -22,8 +22,7 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // the names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts lists the verdict of every check. It is part of a call's Record, but not of the content of a node of type
-	// Admitted.
+	// Verdicts lists the verdict of every check. A call's Record contains it; the content of an Admitted node does not.
 	Verdicts []Verdict `json:"-"`
 }
 

@@ -60,7 +60,7 @@ func (s *session) granted(e *entry) []string {
 
 func onWeb(e string) bool { return grants.Covers(effect.Net, e) }
 
-// offline returns the value of the constraint no-web of a request.
+// offline returns the value of a request's constraint no-web.
 func offline(r *Request) (offline bool, err error) {
 	var of struct {
 		NoWeb *bool `json:"no-web"`

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// An Error is the failure of a capability or of a call. Its Type is one of the following, or a type that a capability defines:
+// An Error is the failure of a capability or a call. Its Type is one of the following, or a type that a capability defines:
 //
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
 //   - format/drift: a model's answer was not in the requested form

@@ -58,7 +58,7 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
-	// Verdicts holds the verdicts of the checks and of the judge. The content of a node of type Failed does not contain them.
+	// Verdicts holds the verdicts of the checks and the judge. The content of a Failed node does not contain them.
 	Verdicts []Verdict `json:"-"`
 	// Findings are the first 100 findings about a plan that cannot run, or about the corrected draft of an accepted plan. Like
 	// Verdicts, they are not in the content of a node of type Failed.
@@ -126,11 +126,11 @@ func (r *Record) meta() map[string]string {
 	return map[string]string{terms.CallNote: string(text)}
 }
 
-// RecordOf returns the Record in the meta of n, which is the node of a call or of its failure. It returns nil if the Record is
+// RecordOf returns the Record in the meta of n, the node that a call or its failure has created. It returns nil if the Record is
 // missing or malformed.
 func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
-// RecordIn is like RecordOf, but takes the meta of a node or of a step's record.
+// RecordIn is like RecordOf, but takes the meta of a node or a step record.
 func RecordIn(meta map[string]string) *Record {
 	text, ok := meta[terms.CallNote]
 	if !ok {

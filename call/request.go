@@ -180,7 +180,7 @@ func (e *Error) Reason() string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// reasonOf returns a code for a fault, which consists of the part of the envelope, the path within it and the kind of the fault:
+// reasonOf returns a code for a fault, which consists of the envelope part, the path within it and the kind of fault:
 // trace/missing, done/score-min-out-of-range, requires/unknown-keys. Each field of the task counts as a part.
 func reasonOf(f form.Fault) string {
 	path := f.Path

@@ -57,7 +57,7 @@ func From[A any](r dag.Reader[A]) dag.Reader[any] {
 	return &part{dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r), reflect.TypeFor[A]()}
 }
 
-// A part is a reader of a part of a request. It knows the Go type of the part.
+// A part reads one part of a request. It knows the part's Go type.
 type part struct {
 	dag.Reader[any]
 	goType reflect.Type
@@ -117,7 +117,7 @@ type Agree struct {
 // Retry limits the attempts. Nil leaves a field to the policy, whose defaults are 0 further attempts and unlimited further
 // capabilities.
 type Retry struct {
-	SameCapMax  *int `json:"same-cap-max,omitempty"` // the maximum number of further attempts of one capability
+	SameCapMax  *int `json:"same-cap-max,omitempty"` // the maximum further attempts per capability
 	FallbackMax *int `json:"fallback-max,omitempty"` // the maximum number of further capabilities; the first group of an agreement counts as one
 }
 

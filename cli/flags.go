@@ -147,7 +147,7 @@ func typed(f *pflag.Flag) []string {
 	return args
 }
 
-// pairs returns the values of a repeatable flag of the form NAME=VALUE, by name. It returns nil if the flag is not given.
+// pairs returns a repeatable flag's values by name; each has the form NAME=VALUE. It returns nil if the flag is not given.
 func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
 		name, value, ok := strings.Cut(label, "=")

@@ -140,7 +140,7 @@ func newApp(cfg Config) *app {
 	return a
 }
 
-// An app is the state of one execution of the command line.
+// An app is the state of one command-line execution.
 type app struct {
 	Config
 	linked    linked

@@ -59,7 +59,7 @@ func (a *app) run(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "record the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
 	c.Flags().BoolVar(&flags.mustFit, "must-fit", false, "do not start a run that may cost more than its budget; see validate")
-	c.Flags().IntVar(&flags.priority, "priority", 0, "when requests wait for a provider's rate limit, send those of runs with a higher `N` first")
+	c.Flags().IntVar(&flags.priority, "priority", 0, "when requests wait for a provider's rate limit, runs with a higher `N` send theirs first")
 	noted(c.Flags(), makesPipeline, "priority")
 	a.outputFlags(c.Flags(), &flags)
 	flags.wire.describe(c.Flags())

@@ -88,7 +88,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 	}
 }
 
-// sender returns a description of the sender of a signal.
+// sender describes a signal's sender.
 func sender(sig os.Signal) string {
 	switch sig {
 	case os.Interrupt:

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// Names of the state files in a project's .stone directory, and of the temporary files of a database.
+// Names of the state files in a project's .stone directory, and of a database's temporary files.
 const (
 	runsFile   = "stone.db"
 	indexFile  = "index.db"
@@ -60,7 +60,7 @@ func (f *found) stateIn(file string) error {
 	return nil
 }
 
-// holds returns a description of the contents of a state file on which commands would act.
+// holds describes the contents of a state file on which commands would act.
 func holds(file string) string {
 	if to, err := os.Readlink(file); err == nil {
 		return "is a link to " + to

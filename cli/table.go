@@ -17,7 +17,7 @@ import (
 type table struct {
 	names []string
 	rows  [][]string
-	lines int // maximum number of lines of a row's last cell; 0 means any number
+	lines int // maximum lines in a row's last cell; 0 means any number
 }
 
 func newTable(names ...string) *table { return &table{names: names} }

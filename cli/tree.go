@@ -53,8 +53,7 @@ func (p *treePrinter) fill(ctx context.Context) error {
 	return p.level(ctx, level, "", 0)
 }
 
-// level appends the rows of all branches of a level. The name of a round, a lane or a branch of a match begins with the name of
-// its place.
+// level appends the rows of all branches in a level. The name of a round, lane or match branch begins with the name of its place.
 func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
 	few := p.all || level.All < firstRows+fewestRows || !numbered(level)
 	left, lost, shown := level.All, level.All-level.Counts[journal.BranchDone], 0
@@ -125,7 +124,7 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 	return p.level(ctx, level, "", depth+1)
 }
 
-// noteOf returns a note that explains the mark in front of a row.
+// noteOf returns a note that explains the mark before a row.
 func noteOf(row view.Row, s *journal.Step) string {
 	if s == nil {
 		return ""

@@ -57,8 +57,8 @@ func (d DAG) WithoutFailure() DAG {
 // InFlight reports whether d has a failure in flight.
 func (d DAG) InFlight() bool { return d.fail != nil }
 
-// Failed reports whether a failure is in flight, or was recorded as the latest node: it is true of the DAG of a failed run, even
-// after [Read]. The failure of a lost lane does not count.
+// Failed reports whether a failure is in flight, or was recorded as the latest node: it is true for a failed run's DAG, even after
+// [Read]. The failure of a lost lane does not count.
 func (d DAG) Failed() bool {
 	if d.InFlight() {
 		return true
@@ -95,7 +95,7 @@ type LostLane struct {
 	Marker  *Node
 	Failure *Node
 	FanOut  string // the address of the fan-out, "" if unknown
-	Lanes   int    // the number of lanes of the fan-out, or 0 if unknown
+	Lanes   int    // the fan-out's number of lanes, or 0 if unknown
 }
 
 // Lost returns the dropped lanes of all fan-outs in d, in append order. A step that calls it must declare All(Failure). If a
@@ -125,7 +125,7 @@ type Losses struct {
 	Lanes int `json:"of"`
 }
 
-// CountLost returns the number of lanes in lost and the total number of lanes of their fan-outs.
+// CountLost returns the number of lanes in lost and the total number of lanes in their fan-outs.
 func CountLost(lost []LostLane) Losses {
 	c := Losses{Lost: len(lost)}
 	lanes := map[string]int{}

@@ -119,7 +119,7 @@ func (e *entry) all(typ string) []*Node {
 	return older.and(recent, lost)
 }
 
-// Types returns the names of the types of all nodes, each once, in no particular order. It does not read the whole log: the cost
+// Types returns the type names of all nodes, each once, in no particular order. It does not read the whole log: the cost
 // depends on the number of types. It ignores the view of d.
 func (d DAG) Types() []string {
 	if d.log == nil {

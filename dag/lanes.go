@@ -8,8 +8,8 @@ import (
 
 // This file implements reads of a fan-out's lanes in the Reduce that joins them.
 
-// Lanes returns a reader of the contents of the nearest node of type t within each surviving lane, in lane order. Use it in the
-// Reduce that closes a fan-out. The type t may be the type of the items. If a lane contains another fan-out, Lanes sees the
+// Lanes returns a reader that yields, for each surviving lane in lane order, the content of its nearest node of type t. Use it in
+// the Reduce that closes a fan-out. The type t may be the type of the items. If a lane contains another fan-out, Lanes sees the
 // result of that fan-out's Reduce. If a lane has no node of type t, the read fails with an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
@@ -85,14 +85,14 @@ func (d DAG) Reduce() DAG {
 	return d
 }
 
-// Reduced returns d, the result of the body of a Reduce, for the steps after it. Before is the DAG at the start of the Reduce.
+// Reduced returns d, the result of a Reduce's body, for the steps after it. Before is the DAG at the start of the Reduce.
 func (d DAG) Reduced(before DAG) DAG {
 	d.closing = before.closing
 	return d
 }
 
-// Lanes returns, for each surviving lane of the fan-out closed by the enclosing Reduce, the lane's nearest node of one of the
-// types, or nil. The cost is linear in the number of the lanes' nodes. The error is a *ReadError, which wraps ErrUndeclared if
+// Lanes returns, for each surviving lane of the fan-out closed by the enclosing Reduce, the lane's nearest node that has one of
+// the types, or nil. The cost is linear in the number of the lanes' nodes. The error is a *ReadError, which wraps ErrUndeclared if
 // the view of d does not allow the read, and ErrMissing outside such a Reduce.
 func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	for _, typ := range types {

@@ -21,9 +21,9 @@ type Reader[T any] interface {
 	From(d DAG) (T, error)
 }
 
-// All returns a reader of the contents of all nodes of type t in append order, except the items of lost lanes. If no such nodes
-// exist, it returns an empty list. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds
-// of a loop. Read the lanes of one fan-out with [Lanes].
+// All returns a reader that yields the contents of all nodes of type t in append order, except the items of lost lanes. If no such
+// nodes exist, the list is empty. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of
+// a loop. Read the lanes of one fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
 // History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds
@@ -36,7 +36,7 @@ func Since[T any](t Type[T], after AnyType) Reader[[]T] {
 	return several[T]{t, t.Query().Since(after)}
 }
 
-// several is a Reader of several nodes of one type.
+// several is a Reader for several nodes of one type.
 type several[T any] struct {
 	typ   Type[T]
 	query Query

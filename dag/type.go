@@ -227,7 +227,7 @@ func (t Type[T]) decode(n *Node) (T, error) {
 	return v, nil
 }
 
-// From returns the content of the nearest node of the type in d. A Type is thus its own [Reader].
+// From returns the content of d's nearest node of type t. A Type is thus its own [Reader].
 func (t Type[T]) From(d DAG) (T, error) {
 	n, err := d.Nearest(t.Name())
 	if err != nil {

@@ -23,7 +23,7 @@ type Event struct {
 	Data Data
 }
 
-// LevelDelta is the level of pieces of answers and of their retraction. It is below slog.LevelDebug.
+// LevelDelta is the level for pieces of answers and their retraction. It is below slog.LevelDebug.
 const LevelDelta = slog.LevelDebug - 4
 
 // A Watcher receives the events of a run. See the package comment for their order and for

@@ -8,7 +8,7 @@ import (
 
 const fence = "```"
 
-// maxPartial is the maximum number of bytes of an answer that are kept for its partial values.
+// maxPartial is the maximum number of bytes kept per answer for its partial values.
 const maxPartial = 4 << 20
 
 // A prefix reads a JSON object or array that arrives in pieces. At any time, its value is the part that has arrived, possibly

@@ -79,7 +79,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 	return e, err
 }
 
-// maxReason is the maximum number of characters of an error in a LineError.
+// maxReason is the maximum number of characters that a LineError keeps from an error.
 const maxReason = 200
 
 // unusable returns the reason why a line is not an event. If the line is a JSON object, the reason is the text of err.

@@ -23,7 +23,7 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// step returns the step that of identifies if an earlier process left it unfinished, and otherwise the zero Step.
+// step returns the step identified by the parameter of, if an earlier process left it unfinished, and otherwise the zero Step.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {
 		return Step{}, nil

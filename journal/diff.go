@@ -197,7 +197,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
-// compared contains hashes of the parts of a step's node that Diff compares.
+// compared contains hashes for the parts of a node that Diff compares.
 type compared struct {
 	found bool
 	own   record.Half   // hash of type and content, without an agent's transcript, which contains random IDs
@@ -240,7 +240,7 @@ type nodes struct {
 	parents []uint32
 	ends    []uint32 // end of each node's list in parents
 	types   map[string]uint32
-	all     map[string]record.Half // hashes of all nodes of a type, by type
+	all     map[string]record.Half // node hashes, by type
 }
 
 // nodes reads the nodes of a run. For each sum in wanted, it stores the index of the node with that sum.

@@ -62,11 +62,11 @@ type foreseen struct {
 	was, is map[string]Part
 	types   map[string]bool   // types whose nodes may be different in the fork
 	of      map[string]int    // fates of the steps so far, by path
-	items   map[string]string // types of the items of each Map, by its place
+	items   map[string]string // each Map's item types, by its place
 	moved   map[string]bool   // paths of the Maps whose items may have new IDs
 }
 
-// collect stores in o.items the types of the items of each Map in a.
+// collect stores in o.items the item types of each Map in a.
 func (o *foreseen) collect(a stone.Ashlar, path string) {
 	if a.Form() == "map" {
 		o.items[path] = a.ProducesAll()[0].Name()

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Outline is a snapshot of the tree of a run's steps, in which each child, round, lane, branch and attempt has a level of its
-// own. Large levels are read page by page. An Outline never reads the contents of nodes.
+// An Outline is a snapshot of a run's step tree, in which each child, round, lane, branch and attempt has its own level. Large
+// levels are read page by page. An Outline never reads the contents of nodes.
 type Outline interface {
 	// Level returns a page of the branches directly below a path; the path "" stands for the whole run. Up to 2,000 branches are
 	// sorted by start time; larger levels are sorted by name and number.

@@ -26,7 +26,7 @@ type Query struct {
 // DefaultLimit is the default number of runs on a page.
 const DefaultLimit = 100
 
-// A Count is the number of runs of one pipeline in one state.
+// A Count is the number of a pipeline's runs in one state.
 type Count struct {
 	Pipeline string
 	State    State

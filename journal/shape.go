@@ -23,7 +23,7 @@ type Part struct {
 	Schema   string   `json:"schema,omitempty"` // digest of the type's schema
 	Reads    []Read   `json:"reads,omitempty"`
 	Branches []string `json:"branches,omitempty"` // branch names of a match
-	Rounds   int      `json:"rounds,omitempty"`   // maximum number of rounds of a loop
+	Rounds   int      `json:"rounds,omitempty"`   // maximum rounds of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of the part's configuration, such as model, tools and checks
 	// Settings is the JSON whose digest is Detail. It is empty if it would be too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
@@ -40,7 +40,7 @@ type Read struct {
 
 const guardForm = "guard"
 
-// maxParts is the maximum number of parts of a pipeline that are recorded. They are needed only to explain changes.
+// maxParts is the maximum number of parts recorded per pipeline. They are needed only to explain changes.
 const maxParts = 10_000
 
 // Shape returns the parts of a pipeline, parents first, or nil if the pipeline has more than 10,000 parts. A reduce and the ashlar

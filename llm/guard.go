@@ -126,7 +126,7 @@ func (a *guardedAttempt) hear(d Delta, err error) bool {
 	return a.hit == nil
 }
 
-// channel is one of the two texts of a stream, with its watcher.
+// channel is one of a stream's two texts, with its watcher.
 type channel struct {
 	name    string
 	watcher *Watcher // nil before the first text, because most answers have no thinking

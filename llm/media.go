@@ -175,7 +175,7 @@ func bytesText(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// tokens estimates the number of input tokens of the media. Providers count the pixels of a picture, the seconds of a sound and the
+// tokens estimates how many input tokens the media take. Providers count the pixels of a picture, the seconds of a sound and the
 // pages of a document, but these are not known here.
 func (m *Media) tokens() int {
 	kind, _, _ := strings.Cut(m.Type, "/")

@@ -8,9 +8,9 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Most returns an upper bound of the cost of a request to m. It does not read the messages. Instead it assumes a prompt that fills
-// the model's window, and the longest answer that MaxTokens, the model's limit and the window permit. There is no bound for a model
-// without a known price or window.
+// Most returns an upper bound for the cost of a request to m. It does not read the messages. Instead it assumes a prompt that
+// fills the model's window, and the longest answer that MaxTokens, the model's limit and the window permit. There is no bound for
+// a model without a known price or window.
 //
 // The bound covers one call of the model. It does not cover requests that the client repeats because an answer broke off. A model
 // that calls several models, or calls one model several times, has a method Most that returns its own bound. The method has the

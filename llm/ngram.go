@@ -13,7 +13,7 @@ import (
 // concurrent use.
 type NGram struct {
 	N         int // size of a window in bytes; default 100
-	Threshold int // number of occurrences of one window that trip the detector; default 4
+	Threshold int // how many occurrences of the same window trip the detector; default 4
 
 	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its own size. It is therefore enough
 	// to index these blocks, which by default start at two of every hundred positions. If the text repeats an earlier block, the
@@ -82,7 +82,7 @@ func (c *NGram) Write(p []byte) (int, error) {
 	text, block, outMul := c.text, c.block, c.outMul
 	heads, shift := c.heads, c.shift
 	hash, busy := c.hash, c.busy()
-	nextBlock := pos + block - 1 - pos%block // position of the last byte of the next block
+	nextBlock := pos + block - 1 - pos%block // the next block's last position
 	for ; pos < len(text); pos++ {
 		in := uint64(text[pos])
 		if pos >= block {

@@ -67,14 +67,14 @@ func deref(p *budget.Price) budget.Price { return *cmp.Or(p, &budget.Price{}) }
 
 const (
 	bytesPerToken = 4
-	// answerTokens is the assumed maximum number of tokens of an answer without a limit, and mediaTokens the assumed maximum of a
+	// answerTokens is the assumed maximum number of tokens in an answer without a limit, and mediaTokens the assumed maximum for a
 	// picture.
 	answerTokens = 4096
 	mediaTokens  = 4096
 )
 
-// Tokens estimates the number of tokens of the request's input and of its longest answer. The estimate for the input is the number
-// of tokens of the Prefix, plus one token for every four bytes that follow it.
+// Tokens estimates the number of tokens in the request's input and in its longest answer. The input estimate is the Prefix's
+// number of tokens, plus one token for every four bytes that follow it.
 func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
 
 func (r *Request) inputTokens() int {
@@ -97,13 +97,13 @@ func (r *Request) inputTokens() int {
 	return n/bytesPerToken + 1 + known
 }
 
-// Tokens estimates the number of input tokens of the message.
+// Tokens estimates how many input tokens the message takes.
 func (m *Message) Tokens() int {
 	text, media := m.size()
 	return (text+bytesPerToken-1)/bytesPerToken + media
 }
 
-// size returns the message's number of text bytes, and the estimated number of tokens of its media.
+// size returns the message's number of text bytes, and how many tokens its media are estimated to take.
 func (m *Message) size() (text, media int) {
 	for i := range m.Content {
 		p := &m.Content[i]
@@ -127,7 +127,7 @@ func (m *Message) size() (text, media int) {
 	return text, media
 }
 
-// outputTokens estimates the number of tokens of the answer received so far.
+// outputTokens estimates how many tokens of the answer have been received so far.
 func (r *Reply) outputTokens() int {
 	n := len(r.Text) + len(r.Reasoning) + len(r.Refusal)
 	for _, c := range r.ToolCalls {
@@ -195,7 +195,7 @@ type Meter struct {
 	counts  bool // there is an account or a price
 	req     *Request
 	started bool         // the server has started to answer
-	said    int          // number of bytes of the answer so far
+	said    int          // the answer's bytes so far
 	void    budget.Usage // usage of earlier attempts
 }
 

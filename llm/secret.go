@@ -19,7 +19,7 @@ const NoKey Secret = "\x00none"
 
 // A KeyFunc returns the key for a provider and the time at which the key expires. The zero time means that the key is valid until
 // the provider rejects it. A model uses a key until shortly before the key expires, and then calls the function again. It also
-// calls the function once after a response with status 401. A model never calls the function concurrently. The context is that of
+// calls the function once after a response with status 401. A model never calls the function concurrently. The context belongs to
 // the request that needs the key.
 type KeyFunc func(ctx context.Context) (key Secret, expires time.Time, err error)
 

@@ -16,7 +16,7 @@ import (
 type Spec struct {
 	Price  *budget.Price
 	Window int // maximum number of tokens of prompt and answer together
-	Output int // maximum number of tokens of an answer
+	Output int // maximum tokens per answer
 	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means
 	// unknown; an empty slice means none. For a model without "schema", the answer's schema is written into the prompt.
 	Can []string

@@ -221,7 +221,7 @@ var planWords = strings.NewReplacer(
 	"stone.Reduce", "a node {:op :reduce …}",
 )
 
-// locate stores in places, by path, the place of a and of each ashlar below it.
+// locate stores in places, by path, the places of a and all ashlars below it.
 func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[string]*place) {
 	if own := c.places[a]; own != nil {
 		at = own
@@ -254,7 +254,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
-// within returns the place of the part of a node that f concerns. The place of the node is at.
+// within returns the place that f concerns within a node. The node's own place is at.
 func within(at *place, f stone.Finding) *place {
 	var found *place
 	switch f.Type {

@@ -107,7 +107,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	taken := make(map[string]bool, len(nodes)+1)
 	taken["begin"] = len(steps) > 0
 	steps = slices.Grow(steps, len(nodes))
-	fan := -1 // index of the step of a fan-out whose reduce follows
+	fan := -1 // step index of a fan-out whose reduce follows
 	for i, n := range nodes {
 		called := label(n)
 		if taken[called] || n.id == "" && n.as == "" {
@@ -320,7 +320,7 @@ type versioned[T any] struct {
 
 func (v versioned[T]) Version() string { return v.version }
 
-// versionOf returns the canonical text of the parts of a plan, or its digest if the text is long. The ashlar's fingerprint covers
+// versionOf returns the canonical text for parts of a plan, or its digest if the text is long. The ashlar's fingerprint covers
 // everything else about a node.
 func versionOf(parts ...any) string {
 	w := &printer{}

@@ -22,7 +22,7 @@ type input struct {
 	name   string
 	of     *template // the declaration: a schema, or the name of a schema
 	schema *schema.Schema
-	named  string // the name of one of the applicator's schemas
+	named  string // the name of a schema that the applicator has
 }
 
 // readInputs reads the declared inputs of a plan, and returns them sorted by name.
@@ -53,7 +53,7 @@ func (r *reading) readInputs(at *place) []input {
 	return inputs
 }
 
-// readSchema reads the schema of an input: either a JSON Schema as data, or the name of one of the applicator's schemas.
+// readSchema reads an input's schema: either a JSON Schema as data, or the name of a schema that the applicator has.
 func (r *reading) readSchema(in *input) {
 	raw := in.of.constant
 	if raw == nil {

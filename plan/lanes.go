@@ -173,8 +173,8 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 	return nodes[len(nodes)-1]
 }
 
-// inLanes returns the nearest node of one of the types from every surviving lane that has one, in lane order. If the fan-out was
-// skipped, inLanes returns no nodes.
+// inLanes returns, from every surviving lane in lane order, the nearest node that has one of the types, if there is one. If the
+// fan-out was skipped, inLanes returns no nodes.
 func inLanes(d dag.DAG, types ...string) []*dag.Node {
 	nodes, _ := d.Lanes(types...)
 	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })

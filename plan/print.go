@@ -280,7 +280,7 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template. The argument words is true if the template is the whole value of a field of an emit.
+// template writes a template. The argument words is true if the template is the whole value of an emit's field.
 func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:

@@ -30,7 +30,7 @@ func typed(before string, s *schema.Schema) string {
 	return before + text
 }
 
-// mostShape is the maximum length in bytes of the short form of a schema with three levels.
+// mostShape is the maximum length, in bytes, of a schema's short form with three levels.
 const mostShape = 400
 
 // shape returns a schema in a short form for people and models, such as {"text":string,"tags"?:[string]}.

@@ -56,8 +56,8 @@ func (l Limits) set() error {
 		positive("threads of the user", unix.RLIMIT_NPROC, userThreads(l.Processes)))
 }
 
-// userThreads returns a limit on the number of all threads of the user, which the kernel counts for every user except root. The
-// limit leaves room for the threads of a command with the given number of processes. Zero means no limit.
+// userThreads returns a limit on the user's total number of threads, which the kernel counts for every user except root. The limit
+// leaves room for a command's threads, given its number of processes. Zero means no limit.
 func userThreads(processes int) int64 {
 	if processes <= 0 {
 		return 0

@@ -22,7 +22,7 @@ const (
 	callArch   = 4
 )
 
-// arg returns the offset of the low half of the n-th argument.
+// arg returns the offset of the n-th argument's low half.
 func arg(n uint32) uint32 { return 16 + 8*n }
 
 // lastKnown is the newest system call that the rules cover. From number 424 on, the numbers are the same on all architectures.

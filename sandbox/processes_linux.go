@@ -26,7 +26,7 @@ const (
 
 // processes represents a command and its descendants.
 type processes struct {
-	main   int // ID of the leader of the process group
+	main   int // the group leader's process ID
 	method Method
 	limits Limits
 	ended  chan struct{} // closed when main has ended

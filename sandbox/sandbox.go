@@ -57,7 +57,7 @@ type Limits struct {
 	Memory    int64         // total memory of all processes, in bytes; 4 GiB by default
 	Processes int           // number of concurrent processes; 512 by default
 	FileSize  int64         // size of each written file, in bytes; 4 GiB by default
-	OpenFiles int           // number of open files of each process; 4096 by default
+	OpenFiles int           // open files per process; 4096 by default
 	CPU       time.Duration // processor time of each process; unlimited by default
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// File descriptors of the first stage of a command.
+// File descriptors of a command's first stage.
 const (
 	orderFile = 3
 	stateFile = 4

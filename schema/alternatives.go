@@ -98,7 +98,7 @@ func (r *reporter) path(at []string) string {
 	return path
 }
 
-// allowed returns the names of the properties of the object schema at an address.
+// allowed returns the property names of the object schema at an address.
 func (r *reporter) allowed(url string) string {
 	if r.schema == nil {
 		return ""

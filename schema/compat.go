@@ -166,7 +166,7 @@ func (c *comparison) readUnit(p view, u unit, consumed any) []finding {
 	return out
 }
 
-// readPart compares one kind of the producer's values with the keywords of one part of the consumer.
+// readPart compares one kind of the producer's values with the keywords in one part of the consumer's schema.
 func (c *comparison) readPart(p view, u unit, part *object) []finding {
 	if types := part.strings("type"); part.has("type") && !accepts(types, u.typ) {
 		none := u.closed || u.typ != "number" || !slices.Contains(types, "integer")

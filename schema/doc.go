@@ -37,5 +37,5 @@
 //
 // A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result.
 // [ParseForeign] reads schemas from other programs, which may use keywords that are not checked. [ForType] is like [For], but for
-// a reflect.Type, and [ListsOf] returns the closed lists of values of a Go type.
+// a reflect.Type, and [ListsOf] returns the closed value lists of a Go type.
 package schema

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extract returns a separate schema that consists of nodes of the tree and the definitions to which they refer. If one of the nodes
-// accepts any value, extract returns nil, which also accepts any value.
+// extract returns a separate schema that consists of nodes from the tree and the definitions to which they refer. If one of the
+// nodes accepts any value, extract returns nil, which also accepts any value.
 func (s *Schema) extract(nodes []any) *Schema {
 	e := extraction{from: s, places: map[string]string{}, defs: newObject()}
 	for i, node := range nodes {

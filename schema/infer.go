@@ -316,7 +316,7 @@ func enumHint(text string) string {
 	return fmt.Sprintf("; a list of values is the tag enum:%q", strings.Join(values, ","))
 }
 
-// enumOf returns the closed list of values of the type's Enum method, or nil if it has none.
+// enumOf returns the closed list of values from the type's Enum method, or nil if it has none.
 func enumOf(t reflect.Type, where string) (values []any, err error) {
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer || !hasEnum(t) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 // maxInlined is the maximum number of references that Loose inlines.
 const maxInlined = 1000
 
-// maxTold is the maximum length in bytes of the description of one keyword. If the description of alternatives would be longer, it
+// maxTold is the maximum length of a keyword's description, in bytes. If the description of alternatives would be longer, it
 // contains only their property names. Any other keyword with a longer description is not described.
 const maxTold = 2 << 10
 

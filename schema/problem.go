@@ -79,9 +79,9 @@ const (
 	shownLength = 60
 	// messageLength is the maximum length of a message, in characters.
 	messageLength = 1000
-	// pathLength is the maximum number of steps of a path.
+	// pathLength is the maximum number of steps per path.
 	pathLength = 64
-	// maxProblems is the maximum number of problems of one value.
+	// maxProblems is the maximum number of problems per value.
 	maxProblems = 100
 )
 

@@ -134,7 +134,7 @@ func (p *projection) branches(o *object, types []string, where string) (*object,
 	return newObject("type", names), nil
 }
 
-// single projects a schema for the values of one of its types.
+// single projects a schema for values that have one of its types.
 func (p *projection) single(o *object, typ, where string) (out *object, err error) {
 	out = newObject("type", typ)
 	dropped := newObject()
@@ -173,7 +173,7 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	return out, nil
 }
 
-// told returns a description that consists of the description of a schema and the constraints that the service does not support.
+// told returns a description that combines a schema's own description and the constraints that the service does not support.
 func told(out, o *object) *object {
 	text, _ := o.values["description"].(string)
 	if text == "" || out == nil {

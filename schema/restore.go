@@ -86,7 +86,7 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 	return inner, err == nil
 }
 
-// Names of the two properties of a member in a list of members.
+// Names of a member's two properties in a list of members.
 const memberKey, memberValue = "key", "value"
 
 // membersIn returns the object with the members in list. It returns false if an element of list is not a member or a name occurs

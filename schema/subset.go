@@ -32,12 +32,12 @@ type Subset struct {
 // SubsetLimits contains the limits on the size of a schema. For each field, zero means unlimited.
 type SubsetLimits struct {
 	Depth      int // nesting depth of objects and arrays
-	Properties int // number of properties of all objects together
+	Properties int // total properties in all objects
 	Optional   int // number of properties that are not required
 	Unions     int // number of schemas with several types or alternatives
-	Values     int // number of values of all enums together
+	Values     int // total values in all enums
 	Text       int // total length of enum values and of the names of properties and definitions, in bytes
-	LongEnum   int // total length of the strings of one enum with more than 250 values, in bytes
+	LongEnum   int // total string length, in bytes, of an enum with more than 250 values
 }
 
 // Project returns the JSON text of the schema in the form that the service enforces. Each object with listed properties is

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A schema's tree consists of values of the types *object, []any, string, json.Number and bool, and nil. A tree must not be changed
-// once it is part of a Schema.
+// A schema's tree consists of nil and values with the types *object, []any, string, json.Number and bool. A tree must not be
+// changed once it is part of a Schema.
 
 // object is a JSON object that keeps the order of its members, because models write properties in
 // the order in which a schema lists them.

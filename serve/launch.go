@@ -47,7 +47,7 @@ type task struct {
 	adopted bool                                    // another program started the run
 	quiet   bool                                    // do not log the failure, because it has already been logged
 	before  journal.Outcome                         // the run's outcome at its last stop, which has already been counted
-	most    *int                                    // maximum number of concurrent runs of its owner; nil means unlimited
+	most    *int                                    // the owner's maximum number of concurrent runs; nil means unlimited
 }
 
 // launch starts a task in the background. If this process is already executing the run, it returns that run, and fresh is false.
@@ -188,7 +188,7 @@ func (s *Server) left(ctx context.Context, run *active) (journal.RunInfo, error)
 	return s.exactly(ctx, run.noted.id)
 }
 
-// resumeDue resumes those of the given runs that are due and whose pipelines are published.
+// resumeDue resumes each of the given runs that is due and whose pipeline is published.
 func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
 	for _, info := range fair(s.tries.due(runs, time.Now(), s.cfg.Scan)) {
 		if s.busy() >= resumeAtOnce {

@@ -34,7 +34,7 @@ type meters struct {
 	budgets                                metrics.Gauge
 
 	mu      sync.Mutex
-	counted time.Time // time of the last read of the journal for the gauges
+	counted time.Time // time at which the journal was last read for the gauges
 }
 
 // buckets are the upper bounds of the duration histograms, in seconds.

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Receiver is an address that receives notices about one run, at the request of a caller of a mounted protocol.
+// A Receiver is an address that receives notices about one run, because a caller of a mounted protocol has requested them.
 type Receiver struct {
 	ID     string            `json:"id"` // unique among the receivers of the run
 	URL    string            `json:"url"`

@@ -180,7 +180,7 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	return least
 }
 
-// limited sets a run's budget to the strictest of the limits of its pipeline, its caller and its request.
+// limited sets a run's budget to the strictest limit from its pipeline, its caller and its request.
 func limited(_ context.Context, t *task) error {
 	b := t.start.Budget
 	if b == nil {

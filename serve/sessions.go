@@ -76,7 +76,7 @@ func (s *sessions) end(id string) {
 	delete(s.by, id)
 }
 
-// secure reports whether the browser uses TLS, either to this server or to a proxy in front of it. No list of trusted proxies is
+// secure reports whether the browser uses TLS, either to this server or to a proxy before it. No list of trusted proxies is
 // needed: the sender of a forged header only receives a cookie that its browser does not send over plain HTTP.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"

@@ -69,7 +69,7 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 }
 
 // waits maps routes whose requests may wait to functions that report whether a request does. A waiting request takes a reading
-// place for each of its reads instead of one for its whole duration.
+// place for every single read instead of one for its whole duration.
 var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs": streams, "GET /v1/questions": streams,
 	"GET /v1/runs/{id}/result": func(r *http.Request) bool { return r.URL.Query().Has("wait") },

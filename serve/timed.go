@@ -53,7 +53,7 @@ type unsettled struct {
 	results []step.Record // results to be counted once they are durable
 }
 
-// wrote records the outcome of a write of a run, and of the writes queued before it, as soon as it is known.
+// wrote records the outcome of a run's write, and of the writes queued before it, as soon as it is known.
 func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	t.queued.mu.Lock()
 	defer t.queued.mu.Unlock()

@@ -137,7 +137,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	return log, cuts, failed
 }
 
-// maxRecords is the maximum number of steps of a run that parts reads.
+// maxRecords is the maximum number of steps that parts reads from a run.
 const maxRecords = 8192
 
 // ends reports whether the last text among the parts is the given text.

@@ -49,7 +49,7 @@ func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
-// Calls returns the tool calls of all runs of the harness, in the order of the pipeline. If names are given, it returns only the
+// Calls returns the tool calls of all runs in the harness, in the order of the pipeline. If names are given, it returns only the
 // calls of the named tools. A name is either the name of a tool, as in "ask_user", or the name of an agent and its tool, as in
 // "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {
@@ -83,7 +83,7 @@ func (h *Harness) NotCalled(name string, why ...string) {
 	}
 }
 
-// CallCount fails the test if the number of calls of the named tool is not want. The text of why is added to the message.
+// CallCount fails the test unless the named tool was called want times. The text of why is added to the message.
 func (h *Harness) CallCount(name string, want int, why ...string) {
 	h.t.Helper()
 	if n := len(h.Calls(name)); n != want {

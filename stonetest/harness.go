@@ -48,7 +48,7 @@ type Harness struct {
 	mu        sync.Mutex
 	requests  []*llm.Request
 	calls     []ToolCall
-	firstCall int // the index of the first call of the last run
+	firstCall int // index of the last run's first call
 	stubbed   map[stubKey]bool
 }
 

@@ -105,7 +105,7 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// places returns the positions of all tools of a pipeline that are known before a run.
+// places returns the positions of all tools that a pipeline is known to have before a run.
 func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place
@@ -139,7 +139,7 @@ func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	return use, ok
 }
 
-// ringName is the prefix of the names of the middlewares that are stubs.
+// ringName is the name prefix of middlewares that are stubs.
 const ringName = "stonetest.Stub/"
 
 type harnessKey struct{}

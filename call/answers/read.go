@@ -40,7 +40,7 @@ func open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// digest returns a digest of the content of a file.
+// digest returns the digest of a file's content.
 func digest(name string) (string, error) {
 	f, err := open(name)
 	if err != nil {

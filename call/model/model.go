@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Model     llm.Model
 	Name      string     // the model's name in requests; if empty, the name that Model reports
-	MaxTokens int        // the maximum number of tokens of an answer; zero means the limit of Model
+	MaxTokens int        // the maximum tokens per answer; zero means the limit of Model
 	Params    llm.Params // parameters such as the temperature; an agent's own settings take precedence
 
 	// Prompt applies to every request, and Intents to the requests of one intent. Role is the model's role in this capability,

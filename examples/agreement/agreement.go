@@ -4,8 +4,8 @@
 //	go run ./cmd/stone run ./examples/agreement -- --data ./examples/agreement/testdata/five.jsonl \
 //		--small a,b --large c
 //
-// Each row has the columns id, code, input, answer and responses; responses contains the text of each model. Only the scorer
-// reads the answer: it is part of neither the input of the call nor of the capabilities.
+// Each row has the columns id, code, input, answer and responses; responses contains the text of each model. Only the scorer reads
+// the answer: neither the call nor the capabilities have it in their input.
 package agreement
 
 import (

@@ -42,7 +42,7 @@ var (
 	Chosen   = dag.NewType[Text]("choice")
 )
 
-// The two models. Prices are those of early 2024, in USD per million tokens.
+// The two models. Prices are from early 2024, in USD per million tokens.
 const small, large = "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview"
 
 var prices = map[string]budget.Price{small: {In: 0.6, Out: 0.6}, large: {In: 10, Out: 30}}

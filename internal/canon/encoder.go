@@ -75,9 +75,9 @@ func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return out, nil
 }
 
-// Flat reports whether a plain copy of any value of the encoder's type equals the result of decoding its JSON. This is the case
-// for booleans, integers and strings, and for arrays and structs of these if all fields are exported and written, and no type has
-// JSON methods.
+// Flat reports whether a plain copy of any value that has the encoder's type equals the result of decoding its JSON. This is the
+// case for booleans, integers and strings, and for arrays and structs of these if all fields are exported and written, and no type
+// has JSON methods.
 func (e *Encoder) Flat() bool { return e.flat }
 
 // Append appends the canonical JSON of v, according to its dynamic type, to dst. A nil v is written as null. The error is an

@@ -83,7 +83,7 @@ func appendEntries(dst []byte, entries []entry, elem appendFunc, w *walk) ([]byt
 	return append(dst, '}'), nil
 }
 
-// listStringKeys returns the entries of a map of one of the most common types, without reflection.
+// listStringKeys returns the entries of a map, for the most common map types, without reflection.
 func listStringKeys[V any](p unsafe.Pointer) ([]entry, *fault) {
 	m := *(*map[string]V)(p)
 	entries := make([]entry, 0, len(m))

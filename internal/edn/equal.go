@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// fewItems is the maximum number of entries of a map or set that find searches without an index.
+// fewItems is the maximum number of entries that find searches without an index, in a map or set.
 const fewItems = 8
 
 // Equal reports whether two values are equal, regardless of their positions. See the package comment for the rules.

@@ -191,7 +191,7 @@ func (v Value) Name() (name string, ok bool) {
 	return v.text, v.kind == KindKeyword
 }
 
-// Len returns the number of elements of a list, vector or set, or the number of entries of a map. For any other kind, it returns
+// Len returns the number of elements in a list, vector or set, or the number of entries in a map. For any other kind, it returns
 // 0.
 func (v Value) Len() int {
 	switch v.kind {

@@ -46,7 +46,7 @@ type Query struct {
 type Index struct {
 	Folder   string // folder of the documents, relative to the file of the index
 	Pipeline func(files fs.FS) stone.Ashlar
-	// Report returns a Report for the result of a finished run of the pipeline.
+	// Report returns a Report for the result of a finished pipeline run.
 	Report func(stone.Result) (Report, error)
 	// Search starts a run that answers a query. It passes the file names in passages through the function path.
 	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)

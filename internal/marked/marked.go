@@ -22,7 +22,7 @@ type Set uint64
 type Place interface {
 	// Check returns the findings that explain why the body must not run p, or none if it may.
 	Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings
-	// Brought returns the marks of the results of a tool or capability. If effects is nil, the effects are unknown, so the
+	// Brought returns the marks that the results of a tool or capability have. If effects is nil, the effects are unknown, so the
 	// results have all marks. The pipeline p produces the results; it is the zero Ashlar if there is none.
 	Brought(name string, effects []string, p stone.Ashlar) Set
 	// With returns a copy of ctx for a body that also works with text that has the marks s.

@@ -38,7 +38,7 @@ type Store interface {
 var ErrFull = errors.New("the run has the maximum number of receivers: remove one")
 
 const (
-	// MostReceivers is the maximum number of receivers of a run.
+	// MostReceivers is the maximum number of receivers per run.
 	MostReceivers = 8
 	// LongestPause is the maximum pause between two attempts to send a notice.
 	LongestPause = time.Hour
@@ -86,7 +86,7 @@ type Receiver struct {
 
 // A Notice tells a receiver about an event of a run.
 type Notice struct {
-	Receiver string // name of a webhook, or Bound of a receiver of the run
+	Receiver string // name of a webhook, or Bound of one of the run's receivers
 	Run      string
 	Event    string // see Stopped and Asked
 	Name     string // name of the receiver within the run; empty for a webhook

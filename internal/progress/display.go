@@ -241,8 +241,7 @@ const maxAbout = 60
 // maxTurns is the maximum number of lines about one visit to an agent.
 const maxTurns = 30
 
-// maxLines is the maximum number of lines of the same kind for one place. Without a limit, loops and lanes could produce
-// thousands of lines.
+// maxLines limits the lines of the same kind per place. Without a limit, loops and lanes could produce thousands of lines.
 const maxLines = 10
 
 func (r *row) start(at time.Time) {

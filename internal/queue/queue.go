@@ -16,11 +16,11 @@ type Key struct{}
 type Writes uint8
 
 const (
-	Intent Writes = 1 << iota // the body of the step has no effects except those of its inner steps
+	Intent Writes = 1 << iota // the step's body has no effects except through its inner steps
 	Result                    // the result reaches no code that may have effects before the next step
 )
 
-// Contained is implemented by makers of leaves. OnlySteps reports whether the leaf has no effects except those of its recorded
+// Contained is implemented by makers of leaves. OnlySteps reports whether the leaf has no effects except through its recorded
 // steps.
 type Contained interface{ OnlySteps() bool }
 

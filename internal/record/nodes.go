@@ -22,7 +22,7 @@ func Reached(heads []*dag.Node) (dag.DAG, error) {
 	return dag.Extend(dag.DAG{}, nodes)
 }
 
-// HeadsOf returns the IDs of the heads of a DAG, for Outcome.Heads.
+// HeadsOf returns the IDs of a DAG's heads, for Outcome.Heads.
 func HeadsOf(d dag.DAG) []dag.ID {
 	var ids []dag.ID
 	for _, n := range d.Heads() {
@@ -31,8 +31,8 @@ func HeadsOf(d dag.DAG) []dag.ID {
 	return ids
 }
 
-// Missing returns the ancestors of n that are not known, parents first. The ancestors of the first parent come before those of the
-// second. If a node is known, all its ancestors are assumed to be known, too.
+// Missing returns the ancestors of n that are not known, parents first. The first parent's ancestors come before the second
+// parent's. If a node is known, all its ancestors are assumed to be known, too.
 func Missing(n *dag.Node, known func(dag.ID) bool) []*dag.Node {
 	var found []*dag.Node
 	seen := map[dag.ID]bool{}

@@ -16,7 +16,7 @@ const MaxEvent = 16 << 20
 // ErrTooLong is returned for an event longer than MaxEvent.
 var ErrTooLong = errors.New("sse: an event is longer than 16 MiB")
 
-// Event is a server-sent event. Data is valid until the next call of a method of the Reader.
+// Event is a server-sent event. Data is valid until the Reader's next method call.
 type Event struct {
 	Name string // "" if the stream has not set one
 	Data []byte // data lines joined by line feeds

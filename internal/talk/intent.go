@@ -42,7 +42,7 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	return asking(app, intent, call.From(inputType))
 }
 
-// onlySteps tells package stone that a leaf has no effects except those of its call.
+// onlySteps tells package stone that a leaf has no effects except through its call.
 type onlySteps struct{}
 
 func (onlySteps) OnlySteps() bool { return true }

@@ -24,7 +24,7 @@ type Command struct {
 	Err io.Writer // for reports about lines; nil means standard error
 }
 
-// RunTally prints the number of events, and then the number of events of each type, most frequent first.
+// RunTally prints the number of events in total and then by type, most frequent first.
 func (c Command) RunTally(path string) error {
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
 		counts, total := tally(f, report)

@@ -47,7 +47,7 @@ var extras = []struct{ label, field string }{
 	{"ms", "latency"}, {"ms", "elapsed"},
 }
 
-// maxExtra is the maximum number of characters of a value to show.
+// maxExtra is the maximum number of characters shown per value.
 const maxExtra = 200
 
 // FormatLifecycleLine formats an event as one line without a newline: the local time, the type, the name of the ashlar, and the

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	systemPreview  = 400 // maximum number of characters shown of a system prompt
-	messagePreview = 100 // maximum number of characters shown of a message
+	systemPreview  = 400 // maximum characters shown per system prompt
+	messagePreview = 100 // maximum characters shown per message
 )
 
 // String describes the options in messages.

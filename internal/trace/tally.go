@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/lines"
 )
 
-// A Count is the number of events of one type.
+// A Count counts the events of one type.
 type Count struct {
 	Type string
 	N    int

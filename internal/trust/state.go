@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// The state of a project consists of the databases that commands keep in the project's directory .stone. Database files that come
+// A project's state consists of the databases that commands keep in its directory .stone. Database files that come
 // with a checkout are not trusted, because they may contain answers that nobody gave. For each trusted file, the user's
 // configuration directory contains a mark with the file's identity in the file system, which a file that replaces it does not
 // have.

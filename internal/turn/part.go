@@ -28,7 +28,7 @@ const (
 	Void       // retracted
 )
 
-// A Part is a part of the output of a turn. The order of parts never changes.
+// A Part is one part of a turn's output. The order of parts never changes.
 type Part struct {
 	Kind   Kind
 	State  State

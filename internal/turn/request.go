@@ -61,7 +61,7 @@ func (a Answer) Of(q journal.Question) (string, error) {
 	return word, nil
 }
 
-// notRun is the beginning of the result of a client's call if a message is sent instead of running the call.
+// notRun begins the result of a client's call if a message is sent instead of running the call.
 const notRun = "The call was not run. The user wrote instead: "
 
 // Said returns the text of the message with which a question was answered. It is the inverse of Instead.
@@ -119,7 +119,7 @@ func short(id string) string {
 // Text returns the text of the user's message.
 func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
 
-// maxTools is the maximum number of tools of a client.
+// maxTools is the maximum number of tools per client.
 const maxTools = 128
 
 // toolName matches the tool names that every provider accepts.

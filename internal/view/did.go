@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Patterns for the names of an agent's steps, and for the ends of the names of a call's attempts.
+// Patterns for the names of an agent's steps, and for the name suffixes of a call's attempts.
 var (
 	turnStep    = regexp.MustCompile(`^turn-([0-9]{1,9})$`)
 	toolStep    = regexp.MustCompile(`^tool-([0-9]{1,9})-([0-9]{1,9})$`)
@@ -197,7 +197,7 @@ func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// Verdict returns the state of an attempt of a call, which says whether the answer was accepted.
+// Verdict returns the state of a call's attempt, which says whether the answer was accepted.
 func Verdict(c *call.Record, a call.Attempt) State {
 	switch {
 	case a.Cancelled:

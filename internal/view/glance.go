@@ -188,7 +188,7 @@ func WhyNot(a call.Attempt) string {
 	return cmp.Or(a.Error, a.Failure)
 }
 
-// attemptEnd matches the end of the name of an attempt or a repair.
+// attemptEnd matches the name suffix of an attempt or a repair.
 var attemptEnd = regexp.MustCompile(` [0-9]+( repair [0-9]+)?$`)
 
 // mostAgents is the maximum number of agents whose model is looked up.

@@ -18,7 +18,7 @@ import (
 type Lanes struct {
 	journal journal.Journal
 	run     string
-	items   map[string][]json.RawMessage // items of the lanes of each map, by path of the map
+	items   map[string][]json.RawMessage // lane items, by path of the map
 	read    int                          // total size of items in bytes
 }
 

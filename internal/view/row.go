@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A State is the state of a branch of a run, or of a place in its pipeline.
+// A State is the state of a branch in a run, or of a place in its pipeline.
 type State string
 
 // The states.
@@ -90,10 +90,10 @@ func Result(b journal.Branch) *journal.Step {
 	return b.Step
 }
 
-// Paid returns the possible cost of attempts of a branch's step that have no result. It does not count attempts that cannot have
-// been billed at this step. An attempt that asked a person was only waiting, unless it began after the answer and was lost. The
-// cost of a step that has not declared one is shown at the steps below it. In a running run, the last attempt is still in
-// progress.
+// Paid returns the possible cost of the attempts at b's step that have no result. It does not count attempts that
+// cannot have been billed at this step. An attempt that asked a person was only waiting, unless it began after the answer and was
+// lost. The cost of a step that has not declared one is shown at the steps below it. In a running run, the last attempt is still
+// in progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step
 	n := s.PossiblyPaid()

@@ -96,7 +96,7 @@ func (f *file) Verify(ctx context.Context, found func(string)) error {
 	return nil
 }
 
-// tables compares the file's tables and indexes with those of a new database.
+// tables compares the file's tables and indexes with a new database's.
 func (f *file) tables(ctx context.Context, found func(string)) error {
 	fresh, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

@@ -33,7 +33,7 @@ type Config struct {
 	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields model, system, messages,
 	// max_tokens, tools, response_format and stream are rejected.
 	Extra map[string]any
-	// MaxTokens is the maximum number of tokens of an answer. A request may set a lower limit. Because the protocol requires a
+	// MaxTokens is the maximum number of tokens per answer. A request may set a lower limit. Because the protocol requires a
 	// limit, 0 means the model's maximum in the table of models, or 16,384 if the model is not in the table.
 	MaxTokens int
 	// MaxContinuations is the maximum number of times that a paused turn is continued. 0 means 8. If it is negative, a paused turn

@@ -88,7 +88,7 @@ func thought(turns []turnBlocks) bool {
 	return true
 }
 
-// conversation returns alternating turns, as the protocol requires. The results of all tool calls of a turn form one user turn.
+// conversation returns alternating turns, as the protocol requires. The results of all tool calls in a turn form one user turn.
 func conversation(req *llm.Request) (system string, turns []turnBlocks, err error) {
 	instructions := []string{}
 	if req.System != "" {

@@ -37,7 +37,7 @@ type Config struct {
 	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields of generationConfig are
 	// added to the package's own, which take precedence. The fields contents, systemInstruction and tools are rejected.
 	Extra map[string]any
-	// MaxTokens is the maximum number of tokens of an answer, including thinking, if the request does not set a limit. 0 means that
+	// MaxTokens is the maximum number of tokens per answer, including thinking, if the request does not set a limit. 0 means that
 	// the server chooses the limit.
 	MaxTokens int
 	// NoStream means that each answer is requested in one piece. It is meant for servers that cannot stream.

@@ -76,7 +76,7 @@ func before3(model string) bool {
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
 }
 
-// conversation returns alternating turns. The results of all tool calls of a turn form one user turn.
+// conversation returns alternating turns. The results of all tool calls in a turn form one user turn.
 func conversation(messages []llm.Message, instruction string) (system string, turns []content, err error) {
 	instructions := []string{}
 	if instruction != "" {

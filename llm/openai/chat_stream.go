@@ -59,7 +59,7 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	return err
 }
 
-// maxChoices is the maximum number of choices of an event that are kept. Requests ask for only one.
+// maxChoices is the maximum number of choices kept from an event. Requests ask for only one.
 const maxChoices = 8
 
 type choice struct {

@@ -46,7 +46,7 @@ type Config struct {
 	// max_tokens, tools, response_format and stream; with Responses, model, input, instructions, max_output_tokens,
 	// previous_response_id, tools and stream.
 	Extra map[string]any
-	// MaxTokens is the maximum number of tokens of an answer if the request does not set a limit. 0 means that the server chooses
+	// MaxTokens is the maximum number of tokens per answer if the request does not set a limit. 0 means that the server chooses
 	// the limit.
 	MaxTokens int
 
@@ -104,8 +104,8 @@ var dialects = map[Protocol]*dialect{ChatCompletions: &chatDialect, Responses: &
 
 type object = map[string]any
 
-// Model is a client of one of the protocols. It is safe for concurrent use. It is an
-// llm.Model, an llm.Checker and an llm.Informer.
+// Model is a client for one of the protocols. It is safe for concurrent use. It is an llm.Model, an llm.Checker and an
+// llm.Informer.
 type Model struct {
 	common
 	config  Config

@@ -34,7 +34,7 @@ func NewEmbedder(c Config) llm.Embedder {
 	own := s.Own()
 	return wire.NewEmbedder(s, []string{"Authorization"}, func(req *llm.EmbedRequest) object {
 		body := object{"model": c.Model, "input": req.Texts}
-		if own { // base64 has a quarter of the size of a list, but not all servers support it
+		if own { // base64 is a quarter as large as a list, but not all servers support it
 			body["encoding_format"] = "base64"
 		}
 		wire.Merge(body, c.Extra)

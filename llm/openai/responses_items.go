@@ -25,7 +25,7 @@ type outputItem struct {
 	Arguments string     `json:"arguments"`
 }
 
-// itemPart is a part of a message, of reasoning or of a summary of reasoning.
+// itemPart is a part of a message, of reasoning or of a reasoning summary.
 type itemPart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
@@ -218,7 +218,7 @@ func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fie
 	return out
 }
 
-// thought handles a piece of reasoning or of a summary. If an item has both, the kind that arrives first counts.
+// thought handles a piece of reasoning or of a reasoning summary. If an item has both, the kind that arrives first counts.
 func (d *responsesDecoder) thought(out []llm.Delta, it *item, summary bool, text string) []llm.Delta {
 	if len(it.said[llm.Reasoning]) == 0 {
 		it.summary = summary

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// geminiModel returns the model's name from the end of the path of a Gemini API request, NAME:METHOD.
+// geminiModel returns the model's name from the end of a Gemini API path, NAME:METHOD.
 func geminiModel(endpoint string) (name string, ok bool) {
 	name, method, _ := strings.Cut(endpoint, ":")
 	return name, method == "generateContent" || method == "streamGenerateContent"

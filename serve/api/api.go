@@ -57,7 +57,7 @@ type Start struct {
 	Pipeline string `json:"pipeline"`
 	// must match Pipeline.Input; may be a plain string if the input requires only one string
 	Input json.RawMessage `json:"input,omitempty"`
-	// After is the id of an ended run of the same pipeline. The new run continues the conversation of that run's agent, which the
+	// After is the id of an ended run with the same pipeline. The new run continues the conversation of that run's agent, which the
 	// server reads from the run's record.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -265,7 +265,7 @@ func (p *Problem) Error() string {
 	return p.Title
 }
 
-// Event is the data of a server-sent event of a run.
+// Event is the data of a server-sent event about a run.
 type Event struct {
 	ID   string       `json:"-"`              // id of the event; a stream can continue after the event with this id
 	Step *journal.Row `json:"step,omitempty"` // for an event "step": a step started or ended

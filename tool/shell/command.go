@@ -35,7 +35,7 @@ func (c *command) ended() bool {
 	}
 }
 
-// report returns the state and the output of the command. Secrets of the run and of the command are removed.
+// report returns the state and the output of the command. Secrets of the run and the command are removed.
 func (c *command) report(ctx context.Context) string {
 	secrets := redact.From(ctx)
 	secrets.NoteEnv(c.env)

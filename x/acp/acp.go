@@ -40,7 +40,7 @@ const (
 	tenantLabel  = "tenant"     // set by servers with tenants
 )
 
-// maxPrompt is the maximum size, in bytes, of the beginning of a prompt that is kept as a label.
+// maxPrompt is how much of a prompt's beginning is kept as a label, in bytes.
 const maxPrompt = 500
 
 // Serve serves the pipelines to one editor, which sends its requests to in and reads the replies from out, until the editor

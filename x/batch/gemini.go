@@ -201,7 +201,7 @@ func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(s
 			if before := lists[key]; before == nil || before.all != nil {
 				each(key, refusal(cmp.Or(statusOf[one.Error.Code], http.StatusInternalServerError), one.Error.Status, one.Error.Message))
 			}
-			lists[key] = &vectors{} // the vectors of the other texts of the request are useless
+			lists[key] = &vectors{} // the vectors of the request's other texts are useless
 		case one.Response != nil && !g.vectors:
 			each(key, answer{http.StatusOK, one.Response})
 		case one.Response != nil:

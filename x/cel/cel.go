@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
-// The failure types in addition to those of package call.
+// The failure types in addition to package call's.
 const (
 	kindInvalid   = "expression/invalid"    // the expression cannot be compiled
 	kindFailed    = "expression/failed"     // the evaluation failed

@@ -17,7 +17,7 @@ import (
 // A Baseline holds the results of an evaluation, so that later evaluations can be compared with it. It is read from the DAG of a
 // run, or from a file written by Write, which has a few dozen bytes for each case.
 type Baseline struct {
-	name    string // name of the run or of the file
+	name    string // name of the run or the file
 	scorers []string
 	cases   map[string]baselineCase
 	order   []string
@@ -84,7 +84,7 @@ func (e *evaluation) checkAgainst() error {
 	return fmt.Errorf("%s contains none of the %d cases: compare with a run on the same data and the same column of expected outputs", e.Against.name, len(e.data.rows))
 }
 
-// caseResult is the result of the trials of one case.
+// caseResult returns the result of a case's trials.
 func caseResult(trials []outcome, costs []cost, scorers int) baselineCase {
 	c := baselineCase{Case: trials[0].Case, Scores: make([]*float64, scorers)}
 	for i := range scorers {

@@ -40,7 +40,7 @@ type answer struct {
 	Case    string                     `json:"case"`
 	Trial   int                        `json:"trial"`
 	Output  json.RawMessage            `json:"output,omitempty"` // nil if the pipeline failed
-	Nodes   map[string]json.RawMessage `json:"nodes,omitempty"`  // content of the last node of each type
+	Nodes   map[string]json.RawMessage `json:"nodes,omitempty"`  // content of the last node, by type
 	Failure *failure                   `json:"failure,omitempty"`
 }
 
@@ -279,7 +279,7 @@ func (a *answer) take(out, start dag.DAG) error {
 	return nil
 }
 
-// planType is the type of the first node of a plan.
+// planType is the type of a plan's first node.
 const planType = "stone/plan"
 
 // ends reports whether an error ends the whole run rather than only its case, because the budget is exhausted, a question is

@@ -48,10 +48,10 @@ type Turned struct {
 	Expected json.RawMessage `json:"expected,omitempty"`
 }
 
-// columnsOfInput is the maximum width of the input of a listed case.
+// columnsOfInput is the maximum width of a listed case's input.
 const columnsOfInput = 160
 
-// maxExpected is the maximum size, in bytes, of the expected output of a listed case.
+// maxExpected is the maximum size of a listed case's expected output, in bytes.
 const maxExpected = 1000
 
 // maxTurned is the maximum number of turned cases listed in a comparison.

@@ -32,7 +32,7 @@ type Config struct {
 	Gate *Gate
 }
 
-// Result is the type of the last node of an evaluation.
+// Result is the type of an evaluation's last node.
 var Result = dag.NewType[Report]("eval/report")
 
 // Run evaluates the pipeline and returns the report. If a case fails, the evaluation continues with the other cases. If the

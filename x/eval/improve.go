@@ -27,7 +27,7 @@ import (
 // dominates, with a probability proportional to the number of cases in which it is best.
 type Improving struct {
 	Program stone.Ashlar
-	// Data is read twice: once for the dev split and once for the test split. Data.N limits the number of cases of each split.
+	// Data is read twice: once for the dev split and once for the test split. Data.N limits the number of cases per split.
 	Data   Data
 	Scorer Scorer
 	Lanes  int // maximum number of concurrent cases, at most 256; zero means 64
@@ -42,13 +42,13 @@ type Improving struct {
 	Looks   int // number of earlier runs that used the test split; the question "accept" shows it
 }
 
-// Improved is the type of the last node of an Improving.
+// Improved is the type of an Improving's last node.
 var Improved = dag.NewType[Revision]("eval/revision")
 
 const (
 	maxRounds   = 200
 	maxShown    = 32
-	maxImproved = 5000 // maximum number of cases of a split
+	maxImproved = 5000 // maximum cases per split
 )
 
 // Run improves the prompts and returns the revision. If the test shows an improvement, the run asks the question "accept";

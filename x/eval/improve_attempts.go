@@ -25,7 +25,7 @@ type attempt struct {
 	Why     string  `json:"why,omitempty"`    // reason for the score
 }
 
-// maxSaid is the maximum length, in characters, of each part of a case that is shown for a revision.
+// maxSaid is the maximum length, in characters, of each case part shown for a revision.
 const maxSaid = 2000
 
 // collectAttempts returns a node with the attempts of all lanes. The node's meta contains the cost.

@@ -12,7 +12,7 @@ import (
 type Revision struct {
 	// changes that lead from the original prompts to the version with the best score on dev; empty if the original is the best
 	Changes []change `json:"changes,omitempty"`
-	// Before and After are the scores of the original and of the best version on dev. Because the best version was chosen by
+	// Before and After are the scores of the original and the best version on dev. Because the best version was chosen by
 	// these scores, expect a somewhat lower score on other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`

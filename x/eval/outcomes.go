@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// outcomes holds the results of all trials of a group.
+// outcomes holds the results of all trials in a group.
 type outcomes struct {
 	Rows []outcome `json:"rows"`
 }

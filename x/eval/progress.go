@@ -21,7 +21,7 @@ type Progress struct {
 	Recorded int // number of answers in Done that an earlier process or run has recorded
 	Failed   int // number of cases in Done without an answer
 
-	Round string // description of the last round of an Improving, which has no Total
+	Round string // description of an Improving's last round; an Improving has no Total
 }
 
 // Watch returns a watcher for the run of an evaluation. The watcher calls show after each answer or, for an Improving, after each
@@ -84,7 +84,7 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// An extent holds the number of answers of an evaluation, by group, and the digest of its test split.
+// An extent holds an evaluation's number of answers, by group, and the digest of its test split.
 type extent struct {
 	groups []int
 	trials int
@@ -105,7 +105,7 @@ func (e *evaluation) extent() extent {
 	return x
 }
 
-// of returns the number of answers of the group at a path.
+// of returns the number of answers in the group at a path.
 func (x extent) of(path string) int {
 	for i, n := range x.groups {
 		if strings.HasSuffix("/"+path, strings.TrimPrefix(groupPath(i), "eval")) {

@@ -21,7 +21,7 @@ import (
 type Report struct {
 	Pipeline string        `json:"pipeline"`
 	Cases    int           `json:"cases"`
-	Trials   int           `json:"trials"`             // number of trials of each case
+	Trials   int           `json:"trials"`             // trials per case
 	Repeated int           `json:"repeated,omitempty"` // number of rows that repeat a case; these count once
 	Scores   []ScoreReport `json:"scores"`             // results by scorer
 	Cost     Cost          `json:"cost"`
@@ -67,7 +67,7 @@ type Cost struct {
 	JudgesUSD float64 `json:"judges_usd"` // cost of the judges in this run
 	ReusedUSD float64 `json:"reused_usd"` // part of USD that an earlier run paid
 	Tokens    int     `json:"tokens"`
-	// Whole estimates the cost of all cases of the data if only a sample was drawn.
+	// Whole estimates the cost of all cases in the data if only a sample was drawn.
 	Whole *Whole `json:"whole,omitempty"`
 }
 
@@ -307,7 +307,7 @@ func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 // maxPass is the maximum k of pass@k.
 const maxPass = 10
 
-// maxSlices is the maximum number of values of a column that are reported; the most frequent come first.
+// maxSlices is the maximum number of values reported per column; the most frequent come first.
 const maxSlices = 50
 
 // parts splits indexes by the value in a column, largest part first.

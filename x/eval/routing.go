@@ -53,7 +53,7 @@ type way struct {
 	USD        Estimate `json:"usd"` // cost of one case
 }
 
-// Routed is the type of the last node of the pipeline that Routing.Pipeline returns.
+// Routed is the type of the last node in the pipeline that Routing.Pipeline returns.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
 // went is the result of a way: its report and the values of each case that are needed for the comparison.

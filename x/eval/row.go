@@ -16,7 +16,7 @@ type row struct {
 	labels []string // value of the column Data.Cluster, if set, and of the columns Data.Slices
 }
 
-// idSize is the length of a case id: half of the SHA-256 of the inputs and the expected output, in hexadecimal.
+// idSize is the length of a case id: the first half of a SHA-256 over the inputs and the expected output, in hexadecimal.
 const idSize = 32
 
 // newRow returns a row with the given inputs and expected output. The expected output is nil if the row has none.

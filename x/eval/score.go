@@ -33,7 +33,7 @@ type Case struct {
 	Input    json.RawMessage            // content of the input node; if there are several, an object with their contents by type
 	Output   json.RawMessage            // content of the last node, without an agent's conversation
 	Expected json.RawMessage            // expected output; nil if the row has none
-	Nodes    map[string]json.RawMessage // content of the last node of each type that the pipeline has created
+	Nodes    map[string]json.RawMessage // content of the last node that the pipeline has created, by type
 	Usage    budget.Usage
 }
 
@@ -52,7 +52,8 @@ type Scorer struct {
 }
 
 // Func returns a scorer that calls a Go function. The function is called only for cases with an answer. If it returns an error,
-// the verdict is "error". The options are those of stone.Func: use stone.Version and stone.Reusable for an expensive scorer.
+// the verdict is "error". The options are the same as for stone.Func: use stone.Version and stone.Reusable for an expensive
+// scorer.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }

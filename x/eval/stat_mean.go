@@ -129,9 +129,9 @@ func wilson(rate, n float64) (low, high float64) {
 // difference returns an estimate of the mean of b minus a, the differences between the scores of the same questions. Both lists
 // must have the same length. The argument cluster is the same as in averageOf.
 //
-// The standard error is that of the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), section
-// 4.2: questions that are difficult for both sides add no noise. The interval is Student's. It is limited to -1 and 1 if the
-// scores are between 0 and 1. If all differences are equal, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence
+// The standard error is computed from the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
+// section 4.2: questions that are difficult for both sides add no noise. The interval is Student's. It is limited to -1 and 1 if
+// the scores are between 0 and 1. If all differences are equal, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence
 // Interval for a Difference of Binomial Proportions Based on Paired Data", JEBS 37, 2012), who add one question that changed in
 // each direction: otherwise Student's interval would be empty.
 func difference(a, b []float64, cluster []string) Estimate {

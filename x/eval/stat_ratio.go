@@ -10,7 +10,7 @@ import (
 // tenth of its half width.
 const draws = 4000
 
-// ratioOf returns an estimate of the mean of a divided by the mean of b, for the same questions. Both lists must have the same
+// ratioOf estimates the mean of a divided by the mean of b, for the same questions. Both lists must have the same
 // length. The argument cluster is the same as in averageOf. If the interval of b includes 0, the ratio is unknown. If there are
 // no questions or the mean of b is 0, the result is the zero Estimate.
 //

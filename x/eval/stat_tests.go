@@ -7,7 +7,7 @@ import (
 
 // mcNemar returns the two-sided p-value of McNemar's exact test: the probability that gained and lost differ at least as much as
 // they do if both directions are equally likely. The argument gained is the number of questions that are right only now, and lost
-// the number that were right only before. The p-value is a sum of probabilities of a binomial distribution with p = 1/2 (Q.
+// the number that were right only before. The p-value is a sum of probabilities from a binomial distribution with p = 1/2 (Q.
 // McNemar, Psychometrika 12, 1947).
 func mcNemar(gained, lost int) float64 {
 	n := gained + lost
@@ -18,7 +18,7 @@ func mcNemar(gained, lost int) float64 {
 	return min(1, 2*tail)
 }
 
-// PValue returns the two-sided p-value of Student's test of the hypothesis that the mean, a difference, is 0.
+// PValue returns the two-sided p-value of Student's test for the hypothesis that the mean, a difference, is 0.
 func (e Estimate) PValue() float64 {
 	switch {
 	case e.Clusters < 2 || e.Mean == 0:
@@ -54,12 +54,12 @@ func holm(p []float64) []float64 {
 	return adjusted
 }
 
-// passAt returns the probability that at least one of k trials of a question passes, estimated without bias from n trials of
+// passAt returns the probability that a question passes at least one of k trials, estimated without bias from n trials of
 // which c passed: 1 - C(n-c, k) / C(n, k) (M. Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374).
 // k must be at most n.
 func passAt(n, c, k int) float64 { return 1 - quotient(n-c, n, k) }
 
-// passAll returns the probability that all of k trials of a question pass, pass^k, estimated from n trials of which c passed:
+// passAll returns the probability that a question passes all of k trials, pass^k, estimated from n trials of which c passed:
 // C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045). k must be at most n.
 func passAll(n, c, k int) float64 { return quotient(c, n, k) }
 

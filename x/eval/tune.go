@@ -36,7 +36,7 @@ type Tuning struct {
 // maxTuned is the maximum number of candidates. It is small because all orders are simulated.
 const maxTuned = 6
 
-// Tuned is the type of the last node of a Tuning.
+// Tuned is the type of a Tuning's last node.
 var Tuned = dag.NewType[Choice]("eval/choice")
 
 // A Choice contains the chosen setting and its alternatives. The results are those on the cases by which the setting was chosen,

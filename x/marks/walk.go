@@ -17,7 +17,7 @@ import (
 
 // A state holds the marks that are known at a point of a pipeline.
 type state struct {
-	near, ever map[string]set // marks of the nearest node of each type, and of all nodes of each type
+	near, ever map[string]set // marks by type: of the nearest node, and of all nodes
 	// shown contains, for the type of an answer, the types that the question shows and the marks that the answer lifts.
 	shown map[string]map[reading]set
 }

@@ -72,15 +72,15 @@ type Config struct {
 	// Accept is nil, the first definition of each tool is accepted and any change is rejected. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout limits the duration of a start of the server, including attempts with several protocol versions and the
-	// listing of the tools; zero means one minute. Timeout limits the duration of a call; zero means two minutes.
+	// StartTimeout limits how long the server may take to start, including attempts with several protocol versions and listing the
+	// tools; zero means one minute. Timeout limits the duration of a call; zero means two minutes.
 	StartTimeout, Timeout time.Duration
 	// Idle is how long the server may be without calls before it is stopped; the next call starts it again. Zero means that the
 	// server keeps running or, with the function Tools, that it is stopped after one minute.
 	Idle time.Duration
 
-	// MaxText is the maximum number of bytes of a result's text that the model receives; zero means 64 KiB. The agent keeps
-	// longer texts; see agent.Tool. MaxData is the maximum size, in bytes, of the media of a result and of the data in its Meta;
+	// MaxText is the maximum size, in bytes, of the result text that the model receives; zero means 64 KiB. The agent keeps
+	// longer texts; see agent.Tool. MaxData is the maximum size, in bytes, of a result's media and the data in its Meta;
 	// zero means 10,000,000. Parts beyond MaxData are replaced with a note.
 	MaxText, MaxData int
 

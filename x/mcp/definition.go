@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Definition is a server's description of one of its tools. Its JSON has the form that the protocol defines.
+// A Definition is a server's description of a tool. Its JSON has the form that the protocol defines.
 type Definition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`

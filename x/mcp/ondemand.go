@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxResult = 8 << 20 // the maximum size of the text and, by default, of the data of a result, in bytes
+	maxResult = 8 << 20 // maximum size of a result's text and, by default, of its data, in bytes
 )
 
 // OnDemand is a server whose tools are used as capabilities. The connection is opened when a tool is first used, and closed after

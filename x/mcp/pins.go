@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// pins returns a function for Config.Accept that stores the first definition of each of a server's tools in the user's
+// pins returns a function for Config.Accept that stores the first definition of every tool on the server in the user's
 // configuration directory, and rejects a changed definition until the user accepts it.
 func pins(dir, server string) func([]Definition) error {
 	return func(all []Definition) error {

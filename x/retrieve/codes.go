@@ -187,7 +187,7 @@ type codes struct {
 	read atomic.Int64  // number of codes read, for tests
 }
 
-// coded holds the codes of one state of the index. Searches share it.
+// coded holds the codes for one state of the index. Searches share it.
 type coded struct {
 	version, centre string
 	blocks          []block // in the order of their ids

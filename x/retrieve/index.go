@@ -112,7 +112,7 @@ type entered struct {
 	Why string `json:"why,omitempty"` // reason why the document was skipped
 }
 
-// A batch contains the digests of the texts of one request.
+// A batch contains the text digests of one request.
 type batch []string
 
 // embedded is a batch whose vectors have been stored.

@@ -16,7 +16,7 @@ var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Kata
 func isUnspaced(r rune) bool { return r > 0x0dff && (r == 'ー' || unicode.In(r, unspaced...)) }
 
 // indexable returns a text in a form whose words a store can find. The text is in lower case, because some database locales
-// cannot convert case. Each pair of neighbouring letters of an unspaced script becomes a word, so that a question of at least two
+// cannot convert case. Each pair of neighbouring letters in an unspaced script becomes a word, so that a question of at least two
 // letters finds them wherever a word begins. Such words are written with the code points of their letters, because databases
 // separate marks and letters differently, depending on version and locale. The first letter of a Korean word also becomes a word,
 // because nouns of one syllable have endings.

@@ -139,7 +139,7 @@ func (x *Index) Effects(q Query) []string {
 	return []string{effect.FSRead}
 }
 
-// Quote returns an estimate of the cost of a Lookup of q.
+// Quote estimates the cost of a Lookup for q.
 func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	if x.Embedder == nil || q.Words {
 		return budget.Quote{}

@@ -103,7 +103,7 @@ func unitsOf(b Block, size int) (units []unit) {
 	return units
 }
 
-// cut returns the length of the next unit of a line. If the line is longer than size, the unit is at most a quarter of size long,
+// cut returns the length of a line's next unit. If the line is longer than size, the unit is at most a quarter of size long,
 // and ends after a sentence, or else after a word, or else after a character.
 func cut(row string, size int) int {
 	if len(row) <= size {

@@ -22,7 +22,7 @@ type State struct {
 	about   string // centre of the codes, as base64
 }
 
-// State returns a summary of the contents of the store.
+// State returns a summary of the store's contents.
 func (s *Store) State(ctx context.Context) (st State, err error) {
 	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
 		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)

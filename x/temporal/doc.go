@@ -14,7 +14,7 @@
 // pipeline's name and the input.
 //
 // The workflow of a run is [Drive]. It starts an activity that runs the pipeline, and waits for answers. Because it contains
-// nothing specific to Stone, a new version of Stone or of the pipeline is compatible with every open workflow. When the process
+// nothing specific to Stone, a new version of Stone or the pipeline is compatible with every open workflow. When the process
 // of a run ends, another process resumes the run. [Answer] answers a question and wakes the run. Cancelling the workflow cancels
 // the run.
 package temporal

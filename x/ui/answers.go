@@ -68,7 +68,7 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 	return notFound("the run asks no question %q", path)
 }
 
-// results applies the results of those calls of one turn that the client has executed. Results of other calls are ignored,
+// results applies the results of a turn's calls that the client has executed. Results of other calls are ignored,
 // because they came from the server.
 func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {

@@ -34,7 +34,7 @@ const maxChat = 200
 // chatName matches the conversation ids that can be used as prefixes of run names.
 var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// turnID returns the name of the run of a turn. Run names must be usable in paths and commands, so a conversation id that is not
+// turnID returns the run name for a turn. Run names must be usable in paths and commands, so a conversation id that is not
 // is replaced by its digest.
 func turnID(chat string, number int) string {
 	if !chatName.MatchString(chat) {

@@ -199,8 +199,8 @@ type grader struct {
 	id    string
 }
 
-// checkTypes adds a fault for each check that no answer to an intent can pass: expressions that read a field which is missing
-// from the schema of the answer or of the input.
+// checkTypes adds a fault for each check that no answer to an intent can pass: expressions that read a field which is missing from
+// the schema of the answer or the input.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})

@@ -88,7 +88,7 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
-// Indexes returns the index files of the project and of its capabilities, each once.
+// Indexes returns the index files of the project and its capabilities, each once.
 func (c *Config) Indexes() []string {
 	all := slices.Clone(c.reached.Indexes)
 	if index := c.Search.Index; !redact.IsDatabase(index) {

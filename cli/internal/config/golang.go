@@ -114,7 +114,7 @@ func namesOf(types []dag.AnyType) string {
 
 // Imports returns the packages that a program must link to use the configuration in file. If file is "", it is the configuration
 // nearest to the working directory. The configuration is not checked: if it is faulty, Imports returns the packages that it can
-// find. Without a configuration, configured is false, and the packages are those of the capabilities that need no configuration.
+// find. Without a configuration, configured is false, and the packages provide the capabilities that need no configuration.
 func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")

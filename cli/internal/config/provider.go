@@ -138,7 +138,7 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client returns a client for to.Model, the name of a model or of a capability that calls a model. The client calls the model at
+// Client returns a client for to.Model, which names a model or a capability that calls a model. The client calls the model at
 // the named provider or, if provider is "", at the provider configured for the model. If there is no such provider, Client
 // returns nil.
 func (c *Config) Client(provider string, to Connection) llm.Model {

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Name is the name of the skill and of its folder.
+// Name is the name of the skill and its folder.
 const Name = "designing-ashlars"
 
 //go:embed designing-ashlars

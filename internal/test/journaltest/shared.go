@@ -106,7 +106,7 @@ func testShared(t *testing.T, j tested) {
 	balance(t, j, project(0)[0], 22, 0)
 }
 
-// testSharedRefuses runs a step that may cost 0.60 of a budget of one dollar, and actually costs 0.10. While the step is in
+// testSharedRefuses runs a step that may cost 0.60 USD on a budget of 1 USD, and actually costs 0.10 USD. While the step is in
 // flight, its process immediately refuses a second one. A process that does not know about the step starts another one.
 func testSharedRefuses(t *testing.T, j tested) {
 	started, release := make(chan struct{}), make(chan struct{})

@@ -97,7 +97,7 @@ var parameters = object{
 	"until":           query("until", "Runs that started before this time.", when),
 	"ended-since":     query("ended-since", "Runs that ended at this time or later.", when),
 	"before":          query("before", "Runs after this one in the list: the value of next in the previous page.", text),
-	"before-turn":     query("before", "Messages before those of this run: the value of next in the previous page.", text),
+	"before-turn":     query("before", "Messages older than this run; the value of next in the previous page.", text),
 	"from":            query("from", "Questions after this place in the list: the value of next in the previous page.", text),
 	"open":            query("open", "Only questions without an answer.", object{"type": "boolean"}),
 	"limit":           query("limit", "The maximum number of elements.", object{"type": "integer", "minimum": 1, "maximum": 1000}),

@@ -422,7 +422,7 @@ func Small(t testing.TB, size int) (address, folder string) {
 	return u.String(), folder
 }
 
-// Pooler starts PgBouncer in transaction mode in front of the server. It returns a function that converts the address of a
+// Pooler starts PgBouncer in transaction mode for the server. It returns a function that converts the address of a
 // database to an address that connects through PgBouncer. If PgBouncer is missing, the test is skipped or fails, as if the server
 // were missing.
 func (s *Server) Pooler(t testing.TB) (through func(address string) string) {

@@ -121,7 +121,7 @@ type Selection struct {
 	Path   string     // results of the step with this path
 	Paths  []string   // the first result of each step with one of these paths; can be combined only with After
 	Prefix string     // results of steps whose paths begin with this, in any order, from the index of paths; cannot be combined
-	Under  string     // of results, only those of steps whose paths begin with this
+	Under  string     // for results: only steps whose paths begin with this
 	Node   *[2]dag.ID // with a node whose ID is in this range, including both ends
 	Nodes  bool       // only records with a node
 	Steps  bool       // only results and intents of steps

@@ -112,7 +112,7 @@ func hostname() string {
 	return strings.ReplaceAll(host, "/", "_")
 }
 
-// Points calls a function that a test has set, at certain points of a step and of a commit. The test may change the function while
+// Points calls a function that a test has set, at certain points of a step and a commit. The test may change the function while
 // the journal's goroutines call it.
 type Points struct {
 	call atomic.Pointer[func(point string)]

@@ -11,7 +11,7 @@ type half = record.Half
 
 func halfOf(id dag.ID) half { return record.HalfOf(id) }
 
-// known holds this process's knowledge of the steps of a run that have a result.
+// known holds this process's knowledge of a run's steps that have a result.
 type known struct {
 	rows    map[half]uint32 // numbers of the steps' rows, which are below Aside, by digest
 	places  map[half]uint32 // numbers of the rows by place; if a place has several, the last one

@@ -155,7 +155,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	return j.reached(run, d, info.Heads)
 }
 
-// reached returns the DAG of those nodes of a run that belong to its last DAG, given the IDs of its heads.
+// reached returns a DAG with the run's nodes that belong to its last DAG, given the IDs of its heads.
 func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) {
 	if len(ids) == 0 {
 		return d, nil

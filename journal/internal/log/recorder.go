@@ -133,7 +133,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 	}})
 }
 
-// mostUnwritten is the maximum number of results of one run in the queue.
+// mostUnwritten is the maximum number of queued results per run.
 const mostUnwritten = 1024
 
 // keep writes a result and returns its record. If the step already has a result, keep returns the record of that result. A lazy

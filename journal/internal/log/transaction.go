@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// transaction is the state of one transaction of the writer. The runs are updated only after it has been committed.
+// transaction is the state of a writer's transaction. The runs are updated only after it has been committed.
 type transaction struct {
 	Tx
 	j        *Journal

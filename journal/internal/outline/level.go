@@ -109,8 +109,7 @@ func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err
 	return kids, nil
 }
 
-// page reads a page of the children of a large node. It reads the counts of all blocks, but the data of only those blocks that are
-// on the page.
+// page reads a page of a large node's children. It reads the counts of all blocks, but the data only of blocks on the page.
 func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level) error {
 	counts, err := t.counts(ctx, n, path)
 	if err != nil {
@@ -158,7 +157,7 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 	return nil
 }
 
-// counts returns the counts of each block of the node at path.
+// counts returns the counts for each block of the node at path.
 func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Counts, error) {
 	blocks, err := t.store.Blocks(ctx, path, false)
 	if err != nil {

@@ -139,7 +139,7 @@ func Open(ctx context.Context, store Store) (*Tree, error) {
 
 const (
 	mostInside = 16 // maximum number of nodes stored in the same block as their parent
-	placeBits  = 16 // number of bits of a place in a row
+	placeBits  = 16 // bits of a place in a row
 	slotBits   = 7
 )
 

@@ -145,7 +145,7 @@ var Pictures = map[string]Picture{
 	Gemini:    {0, 0, []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, "Google, guide \"Image understanding\", 2026-11"},
 }
 
-// otherField lists the wordings of rejections of one name for the answer limit, where the server accepts the other name.
+// otherField lists the wordings with which a server rejects one name for the answer limit but accepts the other name.
 var otherField = alternatives([]wording{
 	{`'?max_(completion_)?tokens'? is not supported with this model`, "OpenAI and proxies before it, report, 2026-11"},
 	{`extra_forbidden.{0,60}max_(completion_)?tokens`, "vLLM, Mistral, report, 2026-11"},

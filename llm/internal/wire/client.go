@@ -190,7 +190,7 @@ type Unfinished interface {
 // restEvery is the time between two requests for the missing part of an answer.
 const restEvery = 2 * time.Second
 
-// path returns the path of the missing part of the answer, or "" if the server has sent the whole answer.
+// path returns the path to the answer's missing part, or "" if the server has sent the whole answer.
 func (s *session) path(err error) string {
 	d, ok := s.decoded.(Unfinished)
 	_, cut := errors.AsType[*llm.TruncatedError](err)

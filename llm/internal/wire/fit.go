@@ -123,7 +123,7 @@ func (f *fitted) taken(name string) bool {
 }
 
 // ids replaces call IDs that the server rejects, and repeated IDs, which occur with servers that number the calls of each answer.
-// The IDs of results change with those of their calls.
+// The IDs of results change with the IDs of their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
 	var turn []llm.ToolCall // calls of the last turn, unchanged

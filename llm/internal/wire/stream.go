@@ -35,7 +35,7 @@ const (
 	maxWhole = 64 << 20
 	// maxSaid is the maximum total size of the text, reasoning and arguments of a streamed answer, in bytes.
 	maxSaid = 32 << 20
-	// maxStream is the maximum total size of the events of a streamed answer, in bytes; most of it is not text.
+	// maxStream is the maximum total size of a streamed answer's events, in bytes; most of it is not text.
 	maxStream = 512 << 20
 )
 
@@ -231,7 +231,7 @@ func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
 	return complete, err
 }
 
-// count counts the bytes of an event and of its text, and fails if a server never stops.
+// count counts the bytes of an event and its text, and fails if a server never stops.
 func (s *session) count(event int) error {
 	s.streamed += event
 	for i := range s.deltas {

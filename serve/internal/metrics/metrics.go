@@ -17,11 +17,11 @@ import (
 // ContentType is the media type of the text that Set.Text returns.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// most is the maximum number of series of a metric. Further combinations of label values are
-// counted in one series, with the value "other" for every label.
+// most is the maximum number of series per metric. Further combinations of label values are counted in one series, with the value
+// "other" for every label.
 const most = 500
 
-// A Set is a set of metrics. The zero Set is empty. The methods of a Set and of its metrics are safe for concurrent use.
+// A Set is a set of metrics. The zero Set is empty. The methods of a Set and its metrics are safe for concurrent use.
 type Set struct {
 	mu       sync.Mutex
 	families []*family

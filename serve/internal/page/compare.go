@@ -71,7 +71,7 @@ type lettered struct {
 // Runs returns the two runs.
 func (c comparison) Runs() []lettered { return []lettered{{c.A, "A"}, {c.B, "B"}} }
 
-// URL returns the address of a part of a comparison.
+// URL returns the address for a part of the comparison.
 func (c comparison) URL(query ...string) string {
 	values := url.Values{"a": {c.A.ID}, "b": {c.B.ID}}
 	if c.Whole {

@@ -46,7 +46,7 @@ type place struct {
 	first            string // path of the first step
 	steps            int    // number of steps at the place itself
 	usage            budget.Usage
-	visits           int // number of rounds of a loop, or of lanes
+	visits           int // number of rounds or lanes
 }
 
 // maxPlaces is the maximum number of places in a drawing. If a pipeline is larger, only its upper levels are drawn.

@@ -273,7 +273,7 @@ func (p *period) Since() string { return p.From.Format(time.DateOnly) }
 // Costs reports whether any of the runs has cost something.
 func (p *period) Costs() bool { return p.All.Cost.USD > 0 }
 
-// RunsChart and CostChart draw charts of the number of runs and of their cost per day.
+// RunsChart and CostChart draw charts with the number of runs per day and their cost per day.
 func (p *period) RunsChart(pipeline string) chart { return p.chart(runsADay, pipeline, 540, 90) }
 
 func (p *period) CostChart(pipeline string) chart { return p.chart(usdADay, pipeline, 540, 90) }

@@ -172,7 +172,7 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions?limit="+strconv.Itoa(mostOpen)))
 }
 
-// fieldOf is the prefix of the names of a form's fields, so that no property has the same name as another input.
+// fieldOf is the name prefix of a form's fields, so that no property has the same name as another input.
 const fieldOf = "field."
 
 // maxForm is the maximum size of a form.

@@ -114,7 +114,7 @@ type forecast struct {
 // runsOfForecast is the number of earlier runs that a forecast reads.
 const runsOfForecast = 20
 
-// forecastOf reads the durations of the last runs of the same pipeline. It returns nil if none of them has a result.
+// forecastOf reads the durations of the same pipeline's last runs. It returns nil if none of them has a result.
 func forecastOf(ctx context.Context, v View, info journal.RunInfo) (*forecast, error) {
 	before, err := v.Journal.Runs(ctx, journal.Query{Pipeline: info.Pipeline, States: []journal.State{journal.Done}, Limit: runsOfForecast})
 	if err != nil || len(before) == 0 || info.Pipeline == "" {

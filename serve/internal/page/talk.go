@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A talk is the conversation of an agent, or the reply of one of its turns.
+// A talk is an agent's conversation, or the reply in one of its turns.
 type talk struct {
 	System   string
 	Tools    []string // tools offered when the conversation started

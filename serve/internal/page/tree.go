@@ -36,7 +36,7 @@ type tree struct {
 	Above  []crumb
 	Rows   []*row
 	rows   int // number of rows, including rows below others
-	inside int // number of rows of one branch
+	inside int // rows per branch
 	Within *within
 	Counts []stateCount // number of branches directly below At, by state
 	All    int          // number of branches directly below At
@@ -102,7 +102,7 @@ type row struct {
 const (
 	rowsOfTree = 100 // maximum number of rows directly below the shown path
 	rowsInAll  = 160 // maximum number of rows, including rows below others
-	rowsInside = 8   // maximum number of rows of an unfolded branch, in a run with more than rowsInAll steps
+	rowsInside = 8   // maximum rows per unfolded branch, in a run with more than rowsInAll steps
 	rowsOpen   = 60  // maximum number of initially unfolded rows
 )
 

@@ -29,7 +29,7 @@ type found struct {
 	kind                 string // kind of the row
 }
 
-// Limits of one page of a search within a run. With these limits, a page takes 0.2 seconds.
+// Limits per page for a search within a run. With these limits, a page takes 0.2 seconds.
 const (
 	mostHits       = 50
 	mostSearched   = 2500     // results searched

@@ -26,7 +26,7 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// secrets holds the secrets of a request and of its run.
+// secrets holds the secrets of a request and its run.
 type secrets struct {
 	own *redact.Set
 	run *redact.Set // nil if there are none

@@ -13,7 +13,7 @@
 // # Durability
 //
 // If the run is recorded, the id of the remote task is recorded as soon as it is known, and a resumed run waits for this task.
-// The ids of the message and of its context are derived from the key of the request. If the process dies before the task's id is
+// The ids of the message and its context are derived from the request's key. If the process dies before the task's id is
 // recorded and the agent can list tasks, the resumed run finds the task by its context. If the agent cannot, the resumed run
 // sends the same message again, and many agents recognize it by its id. If a task has failed or is lost, the resumed run creates
 // a new task.

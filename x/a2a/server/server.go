@@ -176,7 +176,7 @@ type agent struct {
 
 var _ a2asrv.RequestHandler = (*agent)(nil)
 
-// caller calls the API on behalf of the sender of a request.
+// caller calls the API on behalf of a request's sender.
 type caller struct {
 	inside.Client
 	who    serve.Principal

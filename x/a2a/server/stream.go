@@ -86,7 +86,7 @@ type draft struct {
 	text string
 }
 
-// add returns an event with the new text of the run, or nil if there is none. The text is that of the newest answer.
+// add returns an event with the new text of the run, or nil if there is none. The text comes from the newest answer.
 func (d *draft) add(parts []turn.Part) sdk.Event {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind != turn.Text || p.State == turn.Void {

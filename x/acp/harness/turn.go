@@ -206,7 +206,7 @@ func (t *turn) allowed(r sdk.RequestPermissionRequest) sdk.PermissionOptionId {
 	return first(r.Options, sdk.PermissionOptionKindAllowOnce)
 }
 
-// first returns the id of the first option of the given kind, or "" if there is none.
+// first returns the id of the first option with the given kind, or "" if there is none.
 func first(options []sdk.PermissionOption, kind sdk.PermissionOptionKind) sdk.PermissionOptionId {
 	for _, o := range options {
 		if o.Kind == kind {

@@ -312,7 +312,7 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 // agentKey distinguishes an agent's span from the span of its run if the pipeline itself is an agent.
 const agentKey = "\x00agent"
 
-// describe adds the data of the event and of its run to the span.
+// describe adds the data of the event and its run to the span.
 func (r *run) describe(sp *span, e event.Event) {
 	var more []slog.Attr
 	if request, ok := e.Data.(event.ModelRequest); ok {

@@ -113,7 +113,7 @@ func abandon(ctx context.Context, c client, run string) {
 	_, _ = c.Cancel(ctx, run) // an error means that the run is over or the server is closing
 }
 
-// maxRefused is the maximum number of consecutive answers of a user that are rejected before the server stops asking.
+// maxRefused is the maximum number of consecutive rejected answers, after which the server stops asking the user.
 const maxRefused = 3
 
 // await waits until a run has stopped or the wait has elapsed. If the client can ask its user, await asks the run's questions,

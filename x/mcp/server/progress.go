@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A teller notifies the client of a call which of the run's steps have finished.
+// A teller tells a call's client which steps of the run have finished.
 type teller struct {
 	cancel context.CancelFunc
 	done   chan struct{}

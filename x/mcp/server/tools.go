@@ -22,7 +22,7 @@ import (
 type pipeline struct {
 	api.Pipeline
 	wrapped bool              // the input is not an object, so it is passed as the argument "input"
-	renamed map[string]string // original name of each renamed field of the input, by the name of its argument
+	renamed map[string]string // original names of the input's renamed fields, by argument name
 }
 
 // toolOf returns the tool that represents a pipeline.

@@ -17,7 +17,7 @@ import (
 // Limits on the memory that reading a file may require. The library reads a stream piece by piece, but keeps the decoded objects.
 const (
 	maxInflated = 64 << 20 // maximum bytes read from the streams of a file; every read counts
-	maxOfPage   = 8 << 20  // maximum bytes of the streams of a page
+	maxOfPage   = 8 << 20  // maximum bytes of a page's streams
 	maxLetters  = 1 << 20  // maximum letters of a page
 	maxKept     = 1 << 10  // maximum number of states saved by q
 	someOps     = 1 << 12  // number of operators between checks of the time
@@ -36,7 +36,7 @@ type allowance struct {
 	until time.Time
 }
 
-// take counts the bytes of a stream, or of the streams of an array, which the library reads next. It panics if there are too
+// take counts the bytes of a stream, or of an array's streams, which the library reads next. It panics if there are too
 // many.
 func (w *writing) take(v pdf.Value) {
 	if v.Kind() == pdf.Array {

@@ -39,7 +39,7 @@ const (
 	deepestUse = 16
 )
 
-// A writing collects the letters of a page and of the forms in it. Stamped, merged or imposed contents are in forms.
+// A writing collects the letters of a page and the forms in it. Stamped, merged or imposed contents are in forms.
 type writing struct {
 	*allowance
 	ofPage  int64 // number of bytes to which its streams may still expand
@@ -161,7 +161,7 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 	})
 }
 
-// form reads a form, which uses its own resources or those of its page.
+// form reads a form, which uses its own resources or its page's.
 func (w *writing) form(x, around pdf.Value, s state, depth int) {
 	if x.Key("Subtype").Name() != "Form" || depth == deepestUse || w.forms == maxForms {
 		return

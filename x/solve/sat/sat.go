@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// Failure types in addition to those of package call.
+// Failure types in addition to package call's.
 const (
 	kindTooLarge = "solver/too-large" // the formula exceeds the limits of Config
 	kindGaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
@@ -18,7 +18,7 @@ const (
 
 // Config limits the size of formulas and the work of the solver. A zero field means the default.
 type Config struct {
-	Variables int // maximum number of variables of a formula; 100,000 by default
+	Variables int // maximum variables per formula; 100,000 by default
 	Literals  int // maximum number of literals in all clauses and groups; 2,000,000 by default
 	// Conflicts is the maximum number of conflicts before the solver gives up. The default, 2,000,000, takes minutes.
 	Conflicts int

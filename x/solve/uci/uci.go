@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Failure types in addition to those of package call.
+// Failure types in addition to package call's.
 const (
 	gameOver     = "chess/game-over" // the position has no legal move
 	engineFailed = "chess/engine"    // the engine exited or violated the protocol

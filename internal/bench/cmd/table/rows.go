@@ -1,6 +1,6 @@
 package main
 
-// A row is a measurement of Stone that has a bound. Its number is that of the corresponding row in the design document's table.
+// A row is a measurement of Stone that has a bound. It has the number of the corresponding row in the design document's table.
 type row struct {
 	number int
 	title  string

@@ -154,7 +154,7 @@ func (f *fitting) at(e ast.Expr, s *schema.Schema, path, field string) *schema.S
 	return below
 }
 
-// elements returns the schema of the elements of an array. It returns nil if the elements have different schemas or s may
+// elements returns the schema of an array's elements. It returns nil if the elements have different schemas or s may
 // describe other values than arrays.
 func elements(s *schema.Schema) *schema.Schema {
 	var of struct{ Type any }
@@ -174,7 +174,7 @@ func elements(s *schema.Schema) *schema.Schema {
 	return first
 }
 
-// scalar returns the type of the values of a schema if all of them have the same simple type, and nil otherwise.
+// scalar returns the type of a schema's values if all of them have the same simple type, and nil otherwise.
 func scalar(s *schema.Schema) *types.Type {
 	var of struct{ Type string }
 	if s == nil || json.Unmarshal(s.JSON(), &of) != nil { // several types, or any type

@@ -56,7 +56,7 @@ func post(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
 	return reply(w, out)
 }
 
-// count replies with an estimate of the tokens of a request.
+// count replies with an estimate of a request's tokens.
 func count(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
 	a, err := read(r, b)
 	if err == nil {

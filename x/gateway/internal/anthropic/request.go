@@ -171,7 +171,7 @@ type block struct {
 	Content         json.RawMessage
 	IsError         bool   `json:"is_error"`
 	Signature, Data string // signature and data of thinking
-	ToolName        string `json:"tool_name"` // name of a tool of the request to which the block refers
+	ToolName        string `json:"tool_name"` // name of the request's tool to which the block refers
 }
 
 // parts parses a content that must not contain tool calls, tool results or thinking. A document may consist of blocks, but its

@@ -75,7 +75,7 @@ type chatRequest struct {
 	stream   bool
 	usage    bool // send the usage in the last chunk of the stream
 	metadata map[string]string
-	custom   []string // names of the request's tools of the type custom
+	custom   []string // names of the request's tools with type custom
 	req      llm.Request
 }
 

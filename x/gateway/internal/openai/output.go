@@ -212,7 +212,7 @@ func in(place map[string]any) func(map[string]any) map[string]any {
 	}
 }
 
-// part writes the events of a part of a message.
+// part writes the events for one part of a message.
 func (e *events) part(at map[string]any, part any) {
 	with := in(at)
 	switch p := part.(type) {

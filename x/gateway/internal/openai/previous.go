@@ -36,7 +36,7 @@ type earlier struct {
 	outputs map[string][]item // output items by response
 }
 
-// item returns an item from the output of an earlier response of the caller.
+// item returns an item from the output of the caller's earlier response.
 func (e *earlier) item(id string) (item, error) {
 	_, suffix, _ := strings.Cut(id, "_")
 	suffix, _, _ = strings.Cut(suffix, "_") // in ids of calls, a number follows

@@ -63,7 +63,7 @@ func (t dialogue) thought(it item) {
 	t.recalled[at] = "resp_" + suffix
 }
 
-// maxRecalled is the maximum number of turns of a conversation whose reasoning is restored; these are the newest turns.
+// maxRecalled limits the turns per conversation whose reasoning is restored; these are the newest turns.
 const maxRecalled = 256
 
 // Recall adds to the model's turns the data that the provider sent with them, such as encrypted reasoning and signatures. No data

@@ -122,7 +122,7 @@ type tools struct {
 
 // clientNames holds the names that the client uses for the tools offered to a model.
 type clientNames struct {
-	Custom []string          `json:"stone_custom,omitempty"` // names of tools of the type custom
+	Custom []string          `json:"stone_custom,omitempty"` // names of tools with type custom
 	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces by tool name
 }
 

@@ -49,9 +49,9 @@ type model struct {
 	transcript    transcript
 	questions     []*question // open questions; the first is shown
 	input         textinput.Model
-	choice        int    // index of the selected choice of the first question; -1 if none is selected
+	choice        int    // index of the first question's selected choice; -1 if none is selected
 	refusal       string // reason why the last key did not answer the question
-	above         int    // number of lines of the question above the visible ones
+	above         int    // lines of the question above the visible ones
 	answered      string // latest answer; offered again for editing if it is refused
 	answeredAt    string // path of the question that it answers
 
@@ -291,7 +291,7 @@ func (m *model) interrupt(by string) tea.Cmd {
 // maxLost is the maximum number of failed lanes that are listed.
 const maxLost = 20
 
-// maxResult is the maximum size, in bytes, of the part of a result that is shown.
+// maxResult is how much of a result is shown, in bytes.
 const maxResult = maxText / 4
 
 // outcome returns the values that Run returns.

@@ -5,7 +5,7 @@ import "fmt"
 // A panel is the part of the screen that shows the open question. The answer is typed on the panel's last line.
 type panel struct {
 	lines  []line
-	page   int // number of lines of the question that are shown
+	page   int // lines of the question that are shown
 	hidden int // number of lines that are not shown
 }
 
@@ -59,7 +59,7 @@ func (m *model) wrapped(text string, s style) (out []line) {
 	return out
 }
 
-// choices returns the lines of the choices, and the index of the first line of the selected choice.
+// choices returns the lines of the choices, and the index at which the selected choice begins.
 func (m *model) choices() (out []line, at int) {
 	for i, c := range m.questions[0].Choices {
 		mark, s := "  ", plain

@@ -18,8 +18,8 @@ type Config = display.Config
 // frames is the minimum time between two frames. The clock of a run advances with every third frame.
 const frames = time.Second / 30
 
-// Run runs the pipeline and shows it until the person leaves. It returns the outcome of the last run. The error is that of
-// stone.Run, or display.ErrLeft if the person left before the run had ended; the run may then still be in progress. When ctx is
+// Run runs the pipeline and shows it until the person leaves. It returns the outcome of the last run. The error comes from
+// stone.Run, or is display.ErrLeft if the person left before the run had ended; the run may then still be in progress. When ctx is
 // done, the run is canceled, and then the display ends.
 func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	if cfg.Now == nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// scrolled is the position of the visible part of a transcript. It is identified by a block and a line in the block, so that the
+// scrolled is the position of a transcript's visible part. It is identified by a block and a line in the block, so that the
 // text stays in place while more arrives.
 type scrolled struct {
 	away bool // the window is not at the end; otherwise the other fields are unused
 	top  int  // id of the block that contains the first line shown
 	row  int  // index of this line within the block
-	read int  // number of bytes of the block above this line, without spaces; it does not depend on wrapping
+	read int  // bytes of the block above this line, without spaces; independent of wrapping
 
 	only string // place whose blocks are shown; "" for all
 }
@@ -152,5 +152,5 @@ func (t *transcript) resize(width int) {
 	}
 }
 
-// letters returns the number of bytes of a line without its spaces, which wrapping does not change.
+// letters returns a line's number of bytes without its spaces, which wrapping does not change.
 func letters(l line) int { return len(l.text) - strings.Count(l.text, " ") }

@@ -30,7 +30,7 @@ type block struct {
 	text  []byte
 	style style
 	short bool   // lines of the text are cut, not wrapped
-	path  string // path of the agent or of the failed step; "" for the run itself
+	path  string // path of the agent or the failed step; "" for the run itself
 	turn  int
 	from  string // path of the events
 	gone  bool   // the block is no longer in the transcript
@@ -227,7 +227,7 @@ func (t *transcript) call(path string, s *speaker, index int, name string) *bloc
 	return s.calls[index]
 }
 
-// maxCalls is the maximum number of distinct calls of a turn; further calls share a block.
+// maxCalls is the maximum number of distinct calls per turn; further calls share a block.
 const maxCalls = 1000
 
 // result appends the outcome of a tool call.

@@ -150,7 +150,7 @@ func ledger(what string, i int, visit int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// play executes a role. STONE_PROFILE is the prefix of the names of the profiles to write, if any.
+// play executes a role. STONE_PROFILE is the profile files' name prefix, if profiles are to be written.
 func play(role string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -27,7 +27,7 @@ type sent struct {
 	text                     int
 }
 
-// of returns the record of how much of a part has been sent.
+// of returns the record that says how much of a part has been sent.
 func (at *sent) of(p *turn.Part) string {
 	if at.ended { // in the record, its text may have another length
 		return p.Text
