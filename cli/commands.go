@@ -74,7 +74,12 @@ func (a *app) constructors() map[string]func(*cobra.Command) {
 		all["index"], all["search"] = a.index, a.search
 	}
 	if a.linked.server != nil {
-		all["serve"], all["mcp"], all["acp"], all["inspect"] = a.serve, a.mcp, a.acp, a.inspect
+		all["serve"], all["inspect"] = a.serve, a.inspect
+		for _, p := range a.linked.protocols {
+			if name := p.Protocol(); name != "" {
+				all[name] = a.oneClient
+			}
+		}
 		all["token"], all["token create"], all["token list"], all["token revoke"] = nil, a.createToken, a.listTokens, a.revokeToken
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/cli/internal/publish"
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/text"
 	evals "github.com/stonelayer/stone/x/eval/commands"
@@ -29,6 +30,7 @@ func TestCommandTable(t *testing.T) {
 	a := newApp(Config{Name: "stone", Pipeline: FromArgument})
 	a.linked.library, a.linked.server, a.linked.commands = new(library.Library), new(publish.Server), maps.Clone(evals.Part)
 	maps.Copy(a.linked.commands, kpi.Part)
+	a.linked.protocols = []publish.Protocol{inside.Protocol{Command: "mcp"}, inside.Protocol{Command: "acp"}}
 	root, has := a.root(), a.constructors()
 	for _, e := range entries() {
 		if _, ok := has[e.path]; !ok || e.short == "" {

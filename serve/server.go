@@ -106,8 +106,8 @@ type Config struct {
 
 // A Protocol adds a protocol to a Server. It is implemented by packages below x; an example is ui.Part of package x/ui.
 type Protocol interface {
-	Part() // makes the protocol usable as a part of a program; see cli.Part
-	Protocol()
+	Part()            // makes the protocol usable as a part of a program; see cli.Part
+	Protocol() string // the command that serves one client of the protocol, such as mcp; "" if there is none
 }
 
 // Pipeline is a published pipeline.

@@ -130,11 +130,8 @@ func serveClient(ctx context.Context, command string, cfg publish.Config, in io.
 			})
 		}
 	}
-	return fmt.Errorf("this program does not include the command %s: pass cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
+	return fmt.Errorf("no protocol has the command %s", command)
 }
-
-// homes maps each command to the package whose part provides it.
-var homes = map[string]string{"mcp": "x/mcp/server", "acp": "x/acp"}
 
 // serveOne starts a server and calls client with it. The server's runs continue until client returns.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {

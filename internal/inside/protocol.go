@@ -28,4 +28,4 @@ type Options struct {
 func (Protocol) Part() {}
 
 // Protocol does nothing. It distinguishes a Protocol from other parts.
-func (Protocol) Protocol() {}
+func (p Protocol) Protocol() string { return p.Command }

@@ -50,7 +50,7 @@ type Protocol struct {
 func (Protocol) Part() {}
 
 // Protocol distinguishes a Protocol from other parts.
-func (Protocol) Protocol() {}
+func (Protocol) Protocol() string { return "" }
 
 // A Route handles the requests that match a pattern of http.ServeMux.
 type Route struct {

@@ -57,7 +57,7 @@ type Config struct {
 // A Protocol is a part that adds mounts to the server; see package cli/serve.
 type Protocol interface {
 	Part()
-	Protocol()
+	Protocol() string // the command for one client, such as mcp; "" for none
 }
 
 // Pipeline is a published pipeline.
