@@ -202,9 +202,9 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	return newRun(ctx, *cfg), record.End, nil
 }
 
-// Produce runs p and returns what reader reads from the run's DAG, for example the nearest node's content. If
-// neither p nor cfg.Input provides a type that reader needs, Produce runs nothing and returns a *Invalid. Otherwise it returns the
-// errors of Run. To read nodes that a body adds with Keep, call Run and read its Result.
+// Produce runs p and returns what reader reads from the run's DAG, for example the nearest node's content. If neither p nor
+// cfg.Input provides a type that reader needs, Produce runs nothing and returns a *Invalid. Otherwise it returns the errors of
+// Run. To read nodes that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T
 	if err := produces(p, reader, cfg.Input); err != nil {

@@ -70,8 +70,8 @@ type Options struct {
 	// the run ends with a *budget.ExhaustedError; it can be resumed later. If Budgets is nil, a resumed run keeps its budgets, and
 	// a child uses its parent's budgets if the parent is in the same journal.
 	Budgets []budget.Shared
-	// Notify names a server's webhooks. The server notifies them each time the run ends, whichever process records
-	// the end. If Notify is nil, a resumed run keeps its webhooks.
+	// Notify names a server's webhooks. The server notifies them each time the run ends, whichever process records the end. If Notify
+	// is nil, a resumed run keeps its webhooks.
 	Notify []string
 	// Secrets are values that must not be recorded, each at least 8 bytes long. The secrets that Stone's models, capabilities and
 	// tools use in the run are added automatically.

@@ -55,7 +55,7 @@ func newMeters() *meters {
 	m.possible = m.set.Counter("stone_usd_possible_total", "Estimated cost in USD of attempts that may have been billed, since they have no result, counted when a run stops.", "pipeline")
 	m.tokens = m.set.Counter("stone_tokens_total", "Tokens of models, counted when a run stops.", "pipeline", "direction")
 	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Time that requests to models and capabilities wait for limits.", buckets)
-	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is recording a step, without its work.", buckets, "operation")
+	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of journal operations; do is recording a step, without its work.", buckets, "operation")
 	m.webhooks = m.set.Counter("stone_webhooks_total", "Attempts to deliver webhooks; result is ok, failed or dropped.", "result")
 	return m
 }

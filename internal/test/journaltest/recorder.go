@@ -140,7 +140,7 @@ func testFields(t *testing.T, r recorder) {
 		t.Fatal(err)
 	}
 	if after, err := json.Marshal(got); err != nil || string(after) != string(before) {
-		t.Errorf("replayed %s, %v, want %s: every field of the JSON of a record must survive", after, err, before)
+		t.Errorf("replayed %s, %v, want %s: every field of a record's JSON must survive", after, err, before)
 	}
 	if !reflect.DeepEqual(got.Meta, want.Meta) || got.Sum != want.Sum || got.Failure != nil {
 		t.Errorf("replayed meta %v, sum %v, failure %v; want %v, %v, none", got.Meta, got.Sum, got.Failure, want.Meta, want.Sum)
@@ -166,7 +166,7 @@ func testUnfinished(t *testing.T, r recorder) {
 		return step.Record{}, broken
 	})
 	if !errors.Is(err, broken) {
-		t.Errorf("Do returned the error %v, want that of work", err)
+		t.Errorf("Do returned the error %v, want work's error", err)
 	}
 	if got := r.do(key("a"), value("two")); got.Replayed {
 		t.Error("Do replayed a step whose work returned an error")
@@ -362,7 +362,7 @@ func testContext(t *testing.T, r recorder) {
 		return step.Record{}, context.Cause(ctx)
 	})
 	if !errors.Is(err, cause) {
-		t.Errorf("Do returned the error %v, want that of work, %v", err, cause)
+		t.Errorf("Do returned the error %v, want work's error, %v", err, cause)
 	}
 }
 

@@ -4,8 +4,8 @@
 //	{"fen": "…", "movetime-ms": 500, "want": {"pv": 5, "eval": true}}
 //
 // is an input. The answer is the best move that the engine finds, in the protocol's notation and in standard algebraic notation
-// (SAN). On request, the answer also contains the expected line, and the evaluation relative to the side to move,
-// in hundredths of a pawn or as the number of moves to mate.
+// (SAN). On request, the answer also contains the expected line, and the evaluation relative to the side to move, in hundredths of
+// a pawn or as the number of moves to mate.
 //
 //	{"move": "e2e4", "san": "e4", "pv": ["e2e4", "e7e5"], "eval": {"cp": 31, "depth": 14}}
 //
